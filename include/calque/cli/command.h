@@ -1,0 +1,49 @@
+// The command line: a table of subcommands, one file each, which parse, make one call into the layers below,
+// and print. Data goes to stdout, talk to stderr.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace calque::cli {
+
+// Positional arguments say by their type name what they want; completion goes by it.
+inline constexpr const char* wants_config = "CONFIG";        // a configuration file
+inline constexpr const char* wants_overrides = "KEY=VALUE";  // section.key=value
+inline constexpr const char* wants_run = "RUN|CHECKPOINT";   // a run by its name, or a checkpoint's folder
+
+// Exit codes other than 0.
+inline constexpr int exit_failed = 1;      // it failed
+inline constexpr int exit_user_error = 2;  // the command line, the configuration or the data is wrong
+inline constexpr int exit_interrupted = 130;
+
+// Adds a subcommand with its summary and an example that works when pasted.
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& summary,
+                      const std::string& example);
+
+// Ends the program with this exit code once everything is flushed: for commands whose answer is «no».
+struct Exit {
+  int code;
+};
+
+void print(std::string_view text);  // data, to stdout
+void print_json(const nlohmann::json& value);
+
+// The folder that holds the runs: --runs, or runs in the current folder.
+std::filesystem::path runs_folder();
+
+void add_config_command(CLI::App& app);
+void add_data_command(CLI::App& app);
+void add_tokenizer_command(CLI::App& app);
+void add_completion_command(CLI::App& app);
+void add_man_command(CLI::App& app);
+
+std::string version_text();
+
+// The whole program.
+int run(int argc, char** argv);
+
+}  // namespace calque::cli

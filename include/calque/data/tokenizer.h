@@ -1,0 +1,79 @@
+// Tokenizer: text to pieces and back, by a SentencePiece model, trained here on both languages together or
+// given. Ours has the control pieces <s>, </s> and <sep>, and bytes for whatever it has no piece for.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calque/base/field.h"
+
+namespace sentencepiece {
+class SentencePieceProcessor;
+}
+
+namespace calque {
+
+enum class TokenizerKind { bpe, unigram };
+template <>
+struct EnumNames<TokenizerKind> {
+  static constexpr std::string_view names[] = {"bpe", "unigram"};
+};
+
+struct TokenizerConfig {
+  std::filesystem::path path;
+  int64_t vocabulary = 8000;
+  TokenizerKind kind = TokenizerKind::bpe;
+  bool nfkc = true;
+  double character_coverage = 0.9995;
+  int64_t train_lines = 2'000'000;
+  double sampling = 0;
+};
+Fields fields(TokenizerConfig& config);
+
+// Puts out the next line to learn from; false when there are no more.
+using LineSource = std::function<bool(std::string& line)>;
+
+class Tokenizer {
+ public:
+  static Tokenizer load(const std::filesystem::path& path);
+  static Tokenizer from_bytes(std::string model, const std::string& name);
+  // Deterministic: the same lines and options give the same bytes.
+  static Tokenizer train(const TokenizerConfig& config, const LineSource& lines);
+
+  std::vector<int32_t> encode(std::string_view text) const;
+  // A random segmentation, by BPE-dropout (Provilkov et al., 2020) with probability `sampling` or by drawing
+  // from the unigram model with its smoothing; a pure function of the text and `seed`.
+  std::vector<int32_t> encode_sampled(std::string_view text, double sampling, uint64_t seed) const;
+  std::string decode(std::span<const int32_t> ids) const;  // control pieces are left out
+
+  int32_t size() const;
+  const std::string& piece(int32_t id) const;
+  std::optional<int32_t> find(std::string_view piece) const;
+  bool is_byte(int32_t id) const;
+  bool is_control(int32_t id) const;
+  int32_t unknown_id() const { return unknown_; }
+  int32_t begin_id() const { return begin_; }
+  int32_t end_id() const { return end_; }
+  std::optional<int32_t> separator_id() const { return separator_; }
+
+  uint64_t hash() const { return hash_; }
+  const std::string& serialized() const { return model_; }  // the bytes of the .model file
+
+ private:
+  Tokenizer(std::string model, const std::string& name);
+
+  std::string model_;
+  std::shared_ptr<const sentencepiece::SentencePieceProcessor> processor_;
+  uint64_t hash_;
+  int32_t unknown_, begin_, end_;
+  std::optional<int32_t> separator_;
+};
+
+}  // namespace calque

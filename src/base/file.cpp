@@ -1,0 +1,181 @@
+#include "calque/base/file.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "calque/base/error.h"
+
+namespace calque {
+namespace fs = std::filesystem;
+namespace {
+
+std::string quoted(const fs::path& path) { return path.string(); }
+
+int open_for_reading(const fs::path& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) throw UserError(quoted(path) + ": " + std::strerror(errno));
+  struct stat status {};
+  fstat(descriptor, &status);
+  if (S_ISDIR(status.st_mode)) {
+    close(descriptor);
+    throw UserError(quoted(path) + ": is a folder; a file is wanted");
+  }
+  return descriptor;
+}
+
+// Temporary files of writers that were killed: NAME.tmp-PID where no such process lives.
+void remove_leftovers(const fs::path& path) {
+  const std::string prefix = path.filename().string() + ".tmp-";
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(path.parent_path(), ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(prefix)) continue;
+    pid_t owner = 0;
+    std::from_chars(name.data() + prefix.size(), name.data() + name.size(), owner);
+    if (owner > 0 && kill(owner, 0) != 0 && errno == ESRCH) fs::remove(entry.path(), ignored);
+  }
+}
+
+}  // namespace
+
+void check_readable(const fs::path& path) { close(open_for_reading(path)); }
+
+std::string read_file(const fs::path& path) {
+  std::string content;
+  for_each_block(path, [&](std::string_view block) { content += block; });
+  return content;
+}
+
+void for_each_block(const fs::path& path, const std::function<void(std::string_view)>& use) {
+  const int descriptor = open_for_reading(path);
+  std::vector<char> buffer(1 << 18);
+  ssize_t count = 0;
+  int error = 0;
+  while ((count = read(descriptor, buffer.data(), buffer.size())) != 0) {
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      error = errno;
+      break;
+    }
+    use({buffer.data(), static_cast<size_t>(count)});
+  }
+  close(descriptor);
+  if (error != 0) throw SystemError(quoted(path), error);
+}
+
+MappedFile::MappedFile(const fs::path& path) {
+  const int descriptor = open_for_reading(path);
+  struct stat status {};
+  fstat(descriptor, &status);
+  size_ = status.st_size;
+  if (size_ > 0) {
+    void* address = mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
+    if (address == MAP_FAILED) {
+      const int error = errno;
+      close(descriptor);
+      throw SystemError(quoted(path) + ": cannot be mapped", error);
+    }
+    data_ = static_cast<const char*>(address);
+  }
+  close(descriptor);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+AtomicFile::AtomicFile(fs::path path) : path_(fs::absolute(path)) {
+  if (fs::is_directory(path_)) throw UserError(quoted(path) + ": is a folder; a file is to be written there");
+  std::error_code error;
+  fs::create_directories(path_.parent_path(), error);
+  if (error) throw UserError(quoted(path_.parent_path()) + ": cannot be made: " + error.message());
+  remove_leftovers(path_);
+  temporary_ = path_;
+  temporary_ += fmt::format(".tmp-{}", getpid());
+  descriptor_ = open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) throw UserError(quoted(path) + ": cannot be written: " + std::strerror(errno));
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ < 0) return;
+  close(descriptor_);
+  std::error_code ignored;
+  fs::remove(temporary_, ignored);
+}
+
+void AtomicFile::write(const void* bytes, size_t size) { write_at(size_, bytes, size); }
+
+void AtomicFile::write_at(uint64_t offset, const void* bytes, size_t size) {
+  const char* from = static_cast<const char*>(bytes);
+  while (size > 0) {
+    const ssize_t count = pwrite(descriptor_, from, size, static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) throw SystemError(quoted(path_) + ": writing failed", errno);
+    from += count;
+    offset += count;
+    size -= count;
+  }
+  size_ = std::max(size_, offset);
+}
+
+void AtomicFile::read_at(uint64_t offset, void* bytes, size_t size) const {
+  char* to = static_cast<char*>(bytes);
+  while (size > 0) {
+    const ssize_t count = pread(descriptor_, to, size, static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) throw SystemError(quoted(path_) + ": reading back failed", errno);
+    to += count;
+    offset += count;
+    size -= count;
+  }
+}
+
+void AtomicFile::commit() {
+  if (fsync(descriptor_) != 0) throw SystemError(quoted(path_) + ": writing failed", errno);
+  close(std::exchange(descriptor_, -1));
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int error = errno;
+    std::error_code ignored;
+    fs::remove(temporary_, ignored);
+    throw SystemError(quoted(path_) + ": cannot be put in place", error);
+  }
+  sync_folder(path_.parent_path());
+}
+
+void write_file(const fs::path& path, std::string_view content) {
+  AtomicFile file(path);
+  file.write(content);
+  file.commit();
+}
+
+void sync_folder(const fs::path& folder) {
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  fsync(descriptor);
+  close(descriptor);
+}
+
+fs::path resolve(const fs::path& path, const fs::path& folder) {
+  if (path.empty() || path.is_absolute() || folder.empty()) return path;
+  return (folder / path).lexically_normal();
+}
+
+}  // namespace calque

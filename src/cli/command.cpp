@@ -1,0 +1,155 @@
+#include "calque/cli/command.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <iostream>
+
+#include "calque/base/error.h"
+#include "calque/base/log.h"
+#include "calque/base/text.h"
+
+namespace calque::cli {
+namespace {
+
+// The table of subcommands, in the order in which --help shows them.
+constexpr void (*add_functions[])(CLI::App&) = {
+    add_data_command, add_tokenizer_command, add_config_command, add_completion_command, add_man_command,
+};
+
+struct GlobalOptions {
+  bool quiet = false;
+  bool verbose = false;
+  std::string runs = "runs";
+};
+GlobalOptions& globals() {
+  static GlobalOptions options;
+  return options;
+}
+
+void start_log() {
+  log::start(globals().quiet     ? log::Verbosity::quiet
+             : globals().verbose ? log::Verbosity::verbose
+                                 : log::Verbosity::normal);
+}
+
+std::vector<std::string> subcommand_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!sub->get_group().empty()) names.push_back(sub->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+// The subcommand that the words went down to, and its full name.
+const CLI::App* deepest(const CLI::App& app, std::string& name) {
+  const CLI::App* at = &app;
+  name = app.get_name();
+  while (!at->get_subcommands().empty()) {
+    at = at->get_subcommands().front();
+    name += " " + at->get_name();
+  }
+  return at;
+}
+
+int report_usage_error(const CLI::App& app, const CLI::ParseError& error,
+                       const std::vector<std::string>& words) {
+  std::string name;
+  const CLI::App* command = deepest(app, name);
+  std::string message = error.what();
+  const auto first_unknown = std::find_if(words.begin(), words.end(), [&](const std::string& word) {
+    return message.find(word) != std::string::npos && !word.empty() &&
+           message.find("not expected") != std::string::npos;
+  });
+  if (first_unknown != words.end()) {
+    const bool option = first_unknown->starts_with("-");
+    const std::string bare = first_unknown->substr(0, first_unknown->find('='));
+    message = fmt::format("{}: no such {}{}", *first_unknown,
+                          option                               ? "option"
+                          : subcommand_names(*command).empty() ? "argument"
+                                                               : "subcommand",
+                          did_you_mean(bare, option ? option_names(*command) : subcommand_names(*command)));
+  }
+  log::error("{}", message);
+  log::info("  help: `{} --help` shows what it takes", name);
+  return exit_user_error;
+}
+
+int finish(int code) {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    log::error("stdout: {}", std::strerror(errno));
+    return exit_failed;
+  }
+  return code;
+}
+
+}  // namespace
+
+CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& summary,
+                      const std::string& example) {
+  CLI::App* command = parent.add_subcommand(name, summary);
+  command->fallthrough();
+  if (!example.empty()) command->footer("Example:\n  " + example);
+  return command;
+}
+
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+// Invalid UTF-8 in a value (a file's name, say) is replaced, never a failure.
+void print_json(const nlohmann::json& value) {
+  print(value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+}
+
+std::filesystem::path runs_folder() { return globals().runs; }
+
+int run(int argc, char** argv) {
+  CLI::App app("Trains, fine-tunes and runs decoder-only Transformers that translate French into English.",
+               "calque");
+  app.set_version_flag("--version", version_text, "Versions, and what this machine can do");
+  app.add_flag("-q,--quiet", globals().quiet, "Warnings and errors only");
+  app.add_flag("-v,--verbose", globals().verbose, "More detail");
+  app.add_option("--runs", globals().runs, "The folder that holds the runs")
+      ->capture_default_str()
+      ->type_name("DIR");
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(34);
+  app.footer(
+      "Start with `tools/demo`, or `calque data check configs/demo.yaml`. `calque COMMAND --help` has an "
+      "example each.");
+  for (const auto add : add_functions) add(app);
+  app.parse_complete_callback(start_log);
+
+  std::vector<std::string> words(argv + 1, argv + argc);
+  log::start(log::Verbosity::normal);
+  try {
+    app.parse(argc, argv);
+    return finish(0);
+  } catch (const CLI::Success& done) {  // --help, --version
+    std::cout << std::flush;
+    return finish(app.exit(done));
+  } catch (const CLI::ParseError& error) {
+    return report_usage_error(app, error, words);
+  } catch (const Exit& exit) {
+    return finish(exit.code);
+  } catch (const UserError& error) {
+    log::error("{}", error.what());
+    if (!error.help().empty()) log::info("  help: {}", error.help());
+    finish(0);
+    return exit_user_error;
+  } catch (const std::bad_alloc&) {
+    log::error("out of memory");
+    return exit_failed;
+  } catch (const std::exception& error) {
+    log::error("{}", error.what());
+    return exit_failed;
+  }
+}
+
+}  // namespace calque::cli

@@ -1,0 +1,123 @@
+// calque tokenizer: train one, and use one as a filter.
+#include "calque/data/tokenizer.h"
+
+#include <iostream>
+
+#include "calque/base/error.h"
+#include "calque/base/file.h"
+#include "calque/base/log.h"
+#include "calque/base/text.h"
+#include "calque/base/units.h"
+#include "calque/cli/command.h"
+#include "calque/data/tokenizer_training.h"
+
+namespace calque::cli {
+namespace {
+
+struct Options {
+  TokenizerConfig config;
+  std::string kind = "bpe";
+  bool identity = false;
+  std::filesystem::path model;
+  std::filesystem::path output;
+  std::vector<std::filesystem::path> files;
+  bool pieces = false;
+  uint64_t seed = 1;
+};
+
+void train(Options& options) {
+  Corpus corpus;
+  for (const auto& file : options.files) {
+    CorpusPart part;
+    // A TSV of pairs has a tab in its first line; everything else is text.
+    LineReader reader(file);
+    std::string_view first;
+    const bool tsv = reader.next(first) && first.find('\t') != std::string_view::npos;
+    (tsv ? part.pairs : part.text) = file;
+    corpus.push_back(part);
+  }
+  options.config.kind = options.kind == "bpe" ? TokenizerKind::bpe : TokenizerKind::unigram;
+  options.config.nfkc = !options.identity;
+  const Tokenizer tokenizer = train_tokenizer(options.config, corpus);
+  write_file(options.output, tokenizer.serialized());
+  log::info("{}: {} pieces", options.output.string(), format_count(tokenizer.size()));
+}
+
+void encode(const Options& options) {
+  const Tokenizer tokenizer = Tokenizer::load(options.model);
+  std::string line;
+  for (uint64_t number = 1; std::getline(std::cin, line); ++number) {
+    if (const auto bad = find_invalid_utf8(line)) {
+      throw UserError(fmt::format("stdin:{}: byte {} is not valid UTF-8", number, *bad + 1));
+    }
+    const auto ids = options.config.sampling > 0
+                         ? tokenizer.encode_sampled(line, options.config.sampling, options.seed + number)
+                         : tokenizer.encode(line);
+    std::vector<std::string> words;
+    for (const int32_t id : ids) words.push_back(options.pieces ? tokenizer.piece(id) : std::to_string(id));
+    print(join(words, " ") + "\n");
+  }
+}
+
+void decode(const Options& options) {
+  const Tokenizer tokenizer = Tokenizer::load(options.model);
+  std::string line;
+  for (uint64_t number = 1; std::getline(std::cin, line); ++number) {
+    std::vector<int32_t> ids;
+    std::istringstream words(line);
+    for (std::string word; words >> word;) {
+      const auto id = parse_count(word);
+      if (!id || *id < 0 || *id >= tokenizer.size()) {
+        throw UserError(fmt::format("stdin:{}: \"{}\" is no piece; ids go from 0 to {}", number,
+                                    shorten(word, 40), tokenizer.size() - 1));
+      }
+      ids.push_back(static_cast<int32_t>(*id));
+    }
+    print(tokenizer.decode(ids) + "\n");
+  }
+}
+
+}  // namespace
+
+void add_tokenizer_command(CLI::App& app) {
+  static Options options;
+  CLI::App* tokenizer =
+      add_command(app, "tokenizer", "Train a SentencePiece tokenizer; encode and decode with it",
+                  "calque tokenizer train -o fr-en.model data/everyday/train.tsv --vocabulary 2000");
+  tokenizer->require_subcommand(1);
+
+  CLI::App* train_command =
+      add_command(*tokenizer, "train", "Learn pieces from TSV pairs or plain text",
+                  "calque tokenizer train -o fr-en.model data/everyday/train.tsv --vocabulary 2000");
+  train_command->add_option("FILES", options.files, "TSV or text files, plain or gzip")
+      ->required()
+      ->type_name("FILE");
+  train_command->add_option("-o,--output", options.output, "The model to write")
+      ->required()
+      ->type_name("FILE");
+  train_command->add_option("--vocabulary", options.config.vocabulary, "How many pieces")
+      ->capture_default_str()
+      ->check(CLI::Range(264, 1'000'000));
+  train_command->add_option("--kind", options.kind, "How they are learnt")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"bpe", "unigram"}));
+  train_command->add_flag("--no-nfkc", options.identity, "Keep the text as it is: no Unicode normalisation");
+  train_command->callback([] { train(options); });
+
+  CLI::App* encode_command = add_command(*tokenizer, "encode", "Text on stdin to ids on stdout, a line each",
+                                         "echo \"Il fait beau.\" | calque tokenizer encode fr-en.model");
+  encode_command->add_option("MODEL", options.model, "SentencePiece model")->required()->type_name("FILE");
+  encode_command->add_flag("--pieces", options.pieces, "Pieces instead of ids");
+  encode_command->add_option("--sampling", options.config.sampling, "BPE-dropout or unigram sampling")
+      ->check(CLI::Range(0.0, 0.99));
+  encode_command->add_option("--seed", options.seed, "What sampling draws from")->capture_default_str();
+  encode_command->callback([] { encode(options); });
+
+  CLI::App* decode_command = add_command(
+      *tokenizer, "decode", "Ids on stdin to text on stdout, a line each",
+      "echo \"Il fait beau.\" | calque tokenizer encode fr-en.model | calque tokenizer decode fr-en.model");
+  decode_command->add_option("MODEL", options.model, "SentencePiece model")->required()->type_name("FILE");
+  decode_command->callback([] { decode(options); });
+}
+
+}  // namespace calque::cli

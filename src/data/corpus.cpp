@@ -1,0 +1,153 @@
+#include "calque/data/corpus.h"
+
+#include "calque/base/error.h"
+#include "calque/base/hash.h"
+#include "calque/base/text.h"
+
+namespace calque {
+namespace fs = std::filesystem;
+
+Fields fields(CorpusPart& c) {
+  return {
+      field("pairs", c.pairs, "a TSV file: source, a tab, target"),
+      field("source", c.source, "the source side of two parallel files"),
+      field("target", c.target, "the target side of two parallel files"),
+      field("text", c.text, "plain text, one piece a line, for a language model"),
+      field("weight", c.weight, above(0.0), "how often an epoch shows it: 2 twice, 0.5 every other time"),
+  };
+}
+
+const fs::path& CorpusPart::main_file() const {
+  return !pairs.empty() ? pairs : !source.empty() ? source : text;
+}
+
+std::vector<fs::path> CorpusPart::files() const {
+  if (!source.empty()) return {source, target};
+  return {main_file()};
+}
+
+void check_corpus(const Corpus& corpus, const std::string& key) {
+  for (const CorpusPart& part : corpus) {
+    if (part.source.empty() != part.target.empty()) {
+      throw UserError(fmt::format("{}: source and target go together; {} is missing", key,
+                                  part.source.empty() ? "source" : "target"));
+    }
+    const int kinds = !part.pairs.empty() + !part.source.empty() + !part.text.empty();
+    if (kinds != 1) {
+      throw UserError(
+          fmt::format("{}: one of a TSV file, {{source, target}} or {{text}} wanted, {} given", key, kinds));
+    }
+    if (part.is_text() != corpus.front().is_text()) {
+      throw UserError(fmt::format("{}: plain text and pairs cannot be mixed in one corpus", key));
+    }
+    for (const fs::path& file : part.files()) {
+      if (!fs::exists(file) || fs::is_directory(file)) {
+        throw UserError(fmt::format("{}: {}: {}", key, file.string(),
+                                    fs::exists(file) ? "is a folder; a file is wanted" : "no such file"),
+                        "paths in a configuration count from the configuration file's folder");
+      }
+    }
+  }
+}
+
+bool is_text(const Corpus& corpus) { return !corpus.empty() && corpus.front().is_text(); }
+
+int64_t corpus_bytes(const Corpus& corpus) {
+  int64_t bytes = 0;
+  for (const CorpusPart& part : corpus) {
+    for (const fs::path& file : part.files()) bytes += static_cast<int64_t>(fs::file_size(file));
+  }
+  return bytes;
+}
+
+uint64_t hash_corpus(const Corpus& corpus) {
+  Hasher hasher;
+  for (const CorpusPart& part : corpus) {
+    hasher.add(!part.pairs.empty() ? "pairs" : !part.source.empty() ? "files" : "text");
+    for (const fs::path& file : part.files()) hasher.add_value(hash_file(file));
+  }
+  return hasher.value();
+}
+
+std::string_view trim(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \r\t");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \r\t") - begin + 1);
+}
+
+PairReader::PairReader(const CorpusPart& part)
+    : part_(part),
+      first_(std::make_unique<LineReader>(part.main_file())),
+      second_(part.target.empty() ? nullptr : std::make_unique<LineReader>(part.target)) {}
+
+int64_t PairReader::bytes_read() const {
+  return first_->bytes_read() + (second_ ? second_->bytes_read() : 0);
+}
+
+namespace {
+
+constexpr const char* check_help = "`calque data check CONFIG` lists all such lines";
+
+void check_utf8(const LineReader& reader, std::string_view line) {
+  if (const auto byte = find_invalid_utf8(line)) {
+    throw UserError(fmt::format("{}:{}: byte {} is not valid UTF-8 (0x{:02x})", reader.path().string(),
+                                reader.line_number(), *byte + 1, static_cast<unsigned char>(line[*byte])),
+                    check_help);
+  }
+}
+
+}  // namespace
+
+bool PairReader::read_line(SentencePair& pair) {
+  std::string_view line;
+  const bool more = first_->next(line);
+  if (second_) {
+    std::string_view target;
+    if (second_->next(target) != more) {
+      const auto& shorter = more ? part_.target : part_.source;
+      const auto& longer = more ? part_.source : part_.target;
+      throw UserError(
+          fmt::format("{} ends after line {}, but {} goes on: the two files must have as many lines",
+                      shorter.string(), (more ? *second_ : *first_).line_number(), longer.string()),
+          check_help);
+    }
+    if (more) check_utf8(*second_, target);
+    pair.target = target;
+  }
+  if (!more) return false;
+  check_utf8(*first_, line);
+  pair.line = first_->line_number();
+  if (second_) {
+    pair.source = line;
+  } else if (part_.is_text()) {
+    pair.source = {};
+    pair.target = line;
+  } else {
+    const size_t tab = line.find('\t');
+    if (tab == std::string_view::npos && trim(line).empty()) {
+      pair.source = pair.target = {};
+      return true;
+    }
+    const auto columns = 1 + std::count(line.begin(), line.end(), '\t');
+    if (columns != 2) {
+      throw UserError(fmt::format("{}:{}: 2 columns wanted (french<TAB>english), {} found",
+                                  part_.pairs.string(), pair.line, columns),
+                      check_help);
+    }
+    pair.source = line.substr(0, tab);
+    pair.target = line.substr(tab + 1);
+  }
+  return true;
+}
+
+bool PairReader::next(SentencePair& pair) {
+  while (read_line(pair)) {
+    pair.source = trim(pair.source);
+    pair.target = trim(pair.target);
+    if (!pair.target.empty() && (part_.is_text() || !pair.source.empty())) return true;
+    ++skipped_empty_;
+  }
+  return false;
+}
+
+}  // namespace calque

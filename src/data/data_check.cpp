@@ -1,0 +1,313 @@
+#include "calque/data/data_check.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "calque/base/error.h"
+#include "calque/base/hash.h"
+#include "calque/base/progress.h"
+#include "calque/base/text.h"
+#include "calque/base/units.h"
+
+namespace calque {
+namespace {
+
+struct Kind {
+  const char* name;
+  bool fatal;
+  const char* meaning;
+};
+
+// In the order in which they are reported.
+constexpr Kind kinds[] = {
+    {"unreadable", true, "a file that cannot be read"},
+    {"no-pairs", true, "a corpus without a single usable pair"},
+    {"unequal-line-counts", true, "the two files have different numbers of lines"},
+    {"invalid-utf8", true, "bytes that are not UTF-8"},
+    {"missing-tab", true, "no tab: one column where two are wanted"},
+    {"extra-tab", true, "more than one tab: over two columns"},
+    {"swapped-sides", true, "English where French should be, and the reverse"},
+    {"empty-line", false, "nothing on one side or both; passed over in training"},
+    {"carriage-return", false, "Windows line ends; taken off in training"},
+    {"control-character", false, "control characters inside the text"},
+    {"duplicate-pair", false, "the same pair again"},
+    {"source-equals-target", false, "both sides the same: not translated"},
+    {"too-long", false, "over data.max_tokens; left out of training"},
+    {"length-ratio", false, "one side far longer than the other: misaligned?"},
+    {"unknown-tokens", false, "characters for which the tokenizer has only bytes"},
+    {"valid-in-train", false, "sentences of valid that also stand in train"},
+    {"test-in-train", false, "sentences of test that also stand in train"},
+};
+
+// Frequent words that belong to one of the two languages only.
+const std::unordered_set<std::string_view> french_words = {
+    "le",    "la",    "les",  "des",  "est",   "et",    "un",   "une",  "je",   "ne",    "pas",   "que",
+    "qui",   "vous",  "il",   "elle", "nous",  "dans",  "avec", "du",   "de",   "ce",    "au",    "aux",
+    "cette", "ces",   "mon",  "ma",   "mes",   "ses",   "leur", "plus", "tu",   "ils",   "elles", "être",
+    "avoir", "était", "sont", "suis", "ai",    "très",  "où",   "à",    "mais", "comme", "tout",  "pour",
+    "sur",   "sa",    "se",   "deux", "homme", "femme", "par",  "êtes"};
+const std::unordered_set<std::string_view> english_words = {
+    "the",  "is",  "of",   "and", "to",   "in",   "that", "it",   "you",  "was",  "with",  "he",    "she",
+    "this", "are", "have", "not", "i",    "my",   "his",  "her",  "we",   "they", "do",    "did",   "don't",
+    "your", "for", "at",   "be",  "what", "from", "were", "been", "will", "can",  "would", "there", "has",
+    "had",  "an",  "a",    "i'm", "it's", "him",  "who",  "how",  "two",  "man",  "woman", "by",    "their"};
+
+struct WordCount {
+  int64_t words = 0;
+  int french = 0;
+  int english = 0;
+};
+
+WordCount count_words(std::string_view text) {
+  WordCount count;
+  std::string lower;
+  const auto finish = [&] {
+    if (lower.empty()) return;
+    ++count.words;
+    count.french += french_words.contains(lower);
+    count.english += english_words.contains(lower);
+    lower.clear();
+  };
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80 || std::isalnum(byte) != 0 || c == '\'') {
+      lower += static_cast<char>(byte < 0x80 ? std::tolower(byte) : byte);
+    } else {
+      finish();
+    }
+  }
+  finish();
+  return count;
+}
+
+int64_t count_characters(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
+}
+
+// Everything below U+0020 but the tab, DEL, and the C1 controls; byte order marks inside a text count as
+// well.
+bool has_control_character(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const char32_t point = next_code_point(text, at);
+    if ((point < 0x20 && point != '\t' && point != '\r') || (point >= 0x7F && point < 0xA0) ||
+        point == 0xFEFF)
+      return true;
+    if (point == '\r' && at != text.size()) return true;
+  }
+  return false;
+}
+
+// A sentence of n characters may well take twice as many in the other language when it is short; never five
+// times.
+bool ratio_looks_wrong(int64_t a, int64_t b) {
+  constexpr double slack = 12;
+  const double ratio = (static_cast<double>(a) + slack) / (static_cast<double>(b) + slack);
+  return ratio > 2.5 || ratio < 1 / 2.5;
+}
+
+class Checker {
+ public:
+  Checker(const DataConfig& config, const Tokenizer* tokenizer, size_t examples_a_kind)
+      : config_(config), tokenizer_(tokenizer), examples_a_kind_(examples_a_kind) {}
+
+  DataReport run() {
+    int64_t bytes = 0;
+    const std::pair<const char*, const Corpus*> splits[] = {
+        {"train", &config_.train}, {"valid", &config_.valid}, {"test", &config_.test}};
+    for (const auto& [name, corpus] : splits) {
+      check_corpus(*corpus, std::string("data.") + name);
+      bytes += corpus_bytes(*corpus);
+    }
+    Progress progress("checking", bytes, "bytes");
+    progress_ = &progress;
+    for (const auto& [name, corpus] : splits) {
+      if (!corpus->empty()) check_split(name, *corpus);
+    }
+    return finish();
+  }
+
+ private:
+  void found(const char* kind, const std::filesystem::path& file, int64_t line, std::string_view text,
+             int64_t count = 1) {
+    DataFinding& finding = findings_[kind];
+    finding.count += count;
+    if (finding.examples.size() < examples_a_kind_)
+      finding.examples.push_back({file.string(), line, shorten(text, 100)});
+  }
+
+  void check_split(const std::string& name, const Corpus& corpus) {
+    split_ = {name, 0, 0, 0};
+    seen_pairs_.clear();
+    for (const CorpusPart& part : corpus) {
+      try {
+        check_part(part);
+      } catch (const UserError& error) {
+        found("unreadable", part.main_file(), 0, error.what());
+      }
+    }
+    if (split_.pairs == 0) found("no-pairs", corpus.front().main_file(), 0, "data." + name);
+    report_.pairs += split_.pairs;
+    report_.splits.push_back(split_);
+  }
+
+  void check_part(const CorpusPart& part) {
+    LineReader first(part.main_file());
+    std::optional<LineReader> second;
+    if (!part.target.empty()) second.emplace(part.target);
+    int64_t reported_bytes = 0;
+    for (;;) {
+      std::string_view line, other;
+      const bool more = first.next(line);
+      const bool other_more = second ? second->next(other) : more;
+      if (!more && !other_more) break;
+      if (more != other_more) {
+        int64_t lines_more = 0;
+        LineReader& longer = more ? first : *second;
+        do ++lines_more;
+        while (longer.next(line));
+        found("unequal-line-counts", longer.path(), (more ? *second : first).line_number() + 1,
+              fmt::format("{} has {} lines more than {}", longer.path().filename().string(), lines_more,
+                          (more ? part.target : part.source).filename().string()));
+        break;
+      }
+      check_line(part, first, line, second ? &*second : nullptr, other);
+      if (first.line_number() % 4096 == 0) {
+        const int64_t now = first.bytes_read() + (second ? second->bytes_read() : 0);
+        progress_->advance(now - reported_bytes);
+        reported_bytes = now;
+      }
+    }
+  }
+
+  bool valid_utf8(const LineReader& reader, std::string_view line) {
+    const auto byte = find_invalid_utf8(line);
+    if (!byte) return true;
+    found("invalid-utf8", reader.path(), reader.line_number(),
+          fmt::format("byte {} (0x{:02x}): {}", *byte + 1, static_cast<unsigned char>(line[*byte]), line));
+    return false;
+  }
+
+  void check_line(const CorpusPart& part, const LineReader& first, std::string_view line,
+                  const LineReader* second, std::string_view other) {
+    const auto here = [&](const char* kind, std::string_view text) {
+      found(kind, first.path(), first.line_number(), text);
+    };
+    const bool both_valid = valid_utf8(first, line);
+    if ((second != nullptr && !valid_utf8(*second, other)) || !both_valid) return;
+    if (line.ends_with('\r') || other.ends_with('\r')) here("carriage-return", line);
+    if (has_control_character(line)) here("control-character", line);
+    if (second != nullptr && has_control_character(other))
+      found("control-character", second->path(), second->line_number(), other);
+
+    std::string_view source, target;
+    if (part.is_text()) {
+      target = trim(line);
+      if (target.empty()) return here("empty-line", line);
+    } else {
+      if (second != nullptr) {
+        source = trim(line);
+        target = trim(other);
+      } else {
+        const auto tabs = std::count(line.begin(), line.end(), '\t');
+        if (tabs == 0) return here(trim(line).empty() ? "empty-line" : "missing-tab", line);
+        if (tabs > 1) return here("extra-tab", line);
+        source = trim(line.substr(0, line.find('\t')));
+        target = trim(line.substr(line.find('\t') + 1));
+      }
+      if (source.empty() || target.empty()) return here("empty-line", fmt::format("{} | {}", source, target));
+    }
+    check_pair(part, first, source, target);
+  }
+
+  void check_pair(const CorpusPart& part, const LineReader& reader, std::string_view source,
+                  std::string_view target) {
+    const std::string both = part.is_text() ? std::string(target) : fmt::format("{} | {}", source, target);
+    const auto here = [&](const char* kind) { found(kind, reader.path(), reader.line_number(), both); };
+    ++split_.pairs;
+    const WordCount source_words = count_words(source);
+    const WordCount target_words = count_words(target);
+    split_.source_words += source_words.words;
+    split_.target_words += target_words.words;
+    if (!seen_pairs_.insert(hash_bytes(both)).second) here("duplicate-pair");
+    if (tokens(source, target, reader) > config_.max_tokens) here("too-long");
+    if (part.is_text()) return;
+
+    if (source == target) here("source-equals-target");
+    if (ratio_looks_wrong(count_characters(source), count_characters(target))) here("length-ratio");
+    const int right = source_words.french - source_words.english + target_words.english - target_words.french;
+    const bool french_in_target = target_words.french > target_words.english + 1;
+    const bool english_in_source = source_words.english > source_words.french + 1;
+    if (right > 1) ++looks_right_;
+    if (right < -1 && (french_in_target || english_in_source) && source != target) here("swapped-sides");
+
+    if (split_.name == "train") {
+      train_sources_.insert(hash_bytes(source));
+      train_targets_.insert(hash_bytes(target));
+    } else if (train_sources_.contains(hash_bytes(source)) || train_targets_.contains(hash_bytes(target))) {
+      here(split_.name == "valid" ? "valid-in-train" : "test-in-train");
+    }
+  }
+
+  // Exactly with a tokenizer; else at three bytes a token, which is about what 8,000 pieces give.
+  int64_t tokens(std::string_view source, std::string_view target, const LineReader& reader) {
+    if (tokenizer_ == nullptr) return static_cast<int64_t>(source.size() + target.size()) / 3;
+    int64_t all = 0;
+    for (const std::string_view side : {source, target}) {
+      int64_t unknown = 0;
+      for (const int32_t id : tokenizer_->encode(side)) {
+        ++all;
+        unknown += id == tokenizer_->unknown_id() || tokenizer_->is_byte(id);
+      }
+      if (unknown > 0) found("unknown-tokens", reader.path(), reader.line_number(), side, unknown);
+      unknown_ += unknown;
+    }
+    tokens_ += all;
+    return all;
+  }
+
+  DataReport finish() {
+    for (const Kind& kind : kinds) {
+      const auto entry = findings_.find(kind.name);
+      if (entry == findings_.end()) continue;
+      DataFinding finding = std::move(entry->second);
+      finding.kind = kind.name;
+      finding.meaning = kind.meaning;
+      finding.fatal = kind.fatal;
+      // A handful of odd lines is a warning; when they are the rule, the columns are the wrong way round.
+      if (finding.kind == "swapped-sides") finding.fatal = finding.count > looks_right_;
+      report_.findings.push_back(std::move(finding));
+    }
+    std::stable_partition(report_.findings.begin(), report_.findings.end(),
+                          [](const DataFinding& one) { return one.fatal; });
+    if (tokenizer_ != nullptr && tokens_ > 0)
+      report_.unknown_rate = static_cast<double>(unknown_) / static_cast<double>(tokens_);
+    return std::move(report_);
+  }
+
+  const DataConfig& config_;
+  const Tokenizer* tokenizer_;
+  size_t examples_a_kind_;
+  Progress* progress_ = nullptr;
+  std::map<std::string, DataFinding> findings_;
+  DataReport report_;
+  DataSplit split_;
+  std::unordered_set<uint64_t> seen_pairs_;  // of this split
+  std::unordered_set<uint64_t> train_sources_;
+  std::unordered_set<uint64_t> train_targets_;
+  int64_t looks_right_ = 0;
+  int64_t tokens_ = 0;
+  int64_t unknown_ = 0;
+};
+
+}  // namespace
+
+bool DataReport::fatal() const {
+  return std::any_of(findings.begin(), findings.end(), [](const DataFinding& one) { return one.fatal; });
+}
+
+DataReport check_data(const DataConfig& config, const Tokenizer* tokenizer, size_t examples_a_kind) {
+  return Checker(config, tokenizer, examples_a_kind).run();
+}
+
+}  // namespace calque

@@ -1,0 +1,99 @@
+#include "calque/data/tokenizer_training.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <thread>
+
+#include "calque/base/log.h"
+#include "calque/base/progress.h"
+#include "calque/base/units.h"
+
+namespace calque {
+namespace {
+
+// All sentences of a corpus, source and target in turn; every `stride`-th pair only.
+class SentenceSource {
+ public:
+  SentenceSource(const Corpus& corpus, int64_t stride) : corpus_(corpus), stride_(stride) {}
+
+  bool next(std::string& line) {
+    if (!target_.empty()) {
+      line = std::move(target_);
+      target_.clear();
+      return true;
+    }
+    SentencePair pair;
+    while (part_ < corpus_.size()) {
+      if (!reader_) reader_ = std::make_unique<PairReader>(corpus_[part_]);
+      if (!reader_->next(pair)) {
+        reader_.reset();
+        ++part_;
+        continue;
+      }
+      if (count_++ % stride_ != 0) continue;
+      if (pair.source.empty()) {
+        line = pair.target;
+      } else {
+        line = pair.source;
+        target_ = pair.target;
+      }
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  const Corpus& corpus_;
+  int64_t stride_;
+  size_t part_ = 0;
+  int64_t count_ = 0;
+  std::unique_ptr<PairReader> reader_;
+  std::string target_;
+};
+
+int64_t count_sentences(const Corpus& corpus) {
+  SentenceSource all(corpus, 1);
+  std::string line;
+  int64_t count = 0;
+  while (all.next(line)) ++count;
+  return count;
+}
+
+// SentencePiece does not say how far it is; a clock at least shows that it lives.
+class Ticker {
+ public:
+  explicit Ticker(const std::string& label) : progress_(label, 0, "s"), thread_([this] { run(); }) {}
+  ~Ticker() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; })) progress_.advance(1);
+  }
+  Progress progress_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+Tokenizer train_tokenizer(const TokenizerConfig& config, const Corpus& corpus) {
+  const int64_t sentences = count_sentences(corpus);
+  const int64_t stride = (sentences + config.train_lines - 1) / config.train_lines;
+  log::info("training a {} tokenizer of {} pieces on {} sentences", name_of(config.kind),
+            format_count(config.vocabulary), format_count(stride > 0 ? sentences / stride : 0));
+  SentenceSource source(corpus, std::max<int64_t>(stride, 1));
+  const Ticker ticker("training the tokenizer");
+  return Tokenizer::train(config, [&](std::string& line) { return source.next(line); });
+}
+
+}  // namespace calque

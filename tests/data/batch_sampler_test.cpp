@@ -1,0 +1,147 @@
+#include "calque/data/batch_sampler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "calque/base/error.h"
+#include "calque/data/batch.h"
+#include "data/small_corpus.h"
+
+namespace calque {
+namespace {
+
+class BatchSamplerTest : public testing::Test {
+ protected:
+  BatchSamplerTest()
+      : store_(TokenStore::open_or_build(folder_ / "s",
+                                         {tsv_part(folder_.write("a.tsv", small_tsv(700))),
+                                          tsv_part(folder_.write("b.tsv", small_tsv(90)))},
+                                         small_tokenizer(), {})),
+        format_(pair_format(small_tokenizer())) {}
+
+  BatchSampler sampler(int64_t batch_tokens, uint64_t seed = 1, int64_t rank = 0, int64_t ranks = 1,
+                       std::vector<double> weights = {}) {
+    return {store_, format_, {batch_tokens, seed, rank, ranks, std::move(weights), true}};
+  }
+
+  std::map<int64_t, int> counts(BatchSampler& sampler, int64_t epoch) {
+    std::map<int64_t, int> seen;
+    for (int64_t step = 0; step < sampler.steps(epoch); ++step) {
+      for (const int64_t pair : sampler.pairs(epoch, step)) ++seen[pair];
+    }
+    return seen;
+  }
+
+  TemporaryFolder folder_;
+  TokenStore store_;
+  SequenceFormat format_;
+};
+
+}  // namespace
+
+TEST_F(BatchSamplerTest, NoPairIsLostOrRepeatedWithinAnEpoch) {
+  std::mt19937 random(5);
+  for (int trial = 0; trial < 40; ++trial) {
+    const int64_t batch_tokens = 100 + static_cast<int64_t>(random() % 3000);
+    auto s = sampler(batch_tokens, random());
+    const auto seen = counts(s, static_cast<int64_t>(random() % 5));
+    ASSERT_EQ(static_cast<int64_t>(seen.size()), store_.pairs());
+    for (const auto& [pair, count] : seen) ASSERT_EQ(count, 1) << pair;
+  }
+}
+
+TEST_F(BatchSamplerTest, KeepsTheBudgetAndFillsIt) {
+  auto s = sampler(600);
+  int64_t rows = 0;
+  for (int64_t step = 0; step < s.steps(0); ++step) {
+    const Batch batch = make_batch(store_, format_, s.pairs(0, step));
+    EXPECT_LE(batch.rows(), 600);
+    EXPECT_GT(batch.rows(), 0);
+    rows += batch.rows();
+  }
+  EXPECT_GT(static_cast<double>(rows) / static_cast<double>(600 * s.steps(0)), 0.9);
+}
+
+TEST_F(BatchSamplerTest, SeekingReachesTheSameBatchAsWalking) {
+  auto walking = sampler(400);
+  std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> walked;
+  for (int64_t epoch = 0; epoch < 3; ++epoch) {
+    for (int64_t step = 0; step < walking.steps(epoch); ++step)
+      walked[{epoch, step}] = walking.pairs(epoch, step);
+  }
+  for (auto entry = walked.rbegin(); entry != walked.rend(); ++entry) {
+    auto fresh = sampler(400);
+    EXPECT_EQ(fresh.pairs(entry->first.first, entry->first.second), entry->second);
+  }
+}
+
+TEST_F(BatchSamplerTest, OrderDependsOnSeedAndEpoch) {
+  auto a = sampler(400, 1), b = sampler(400, 2);
+  EXPECT_NE(a.pairs(0, 0), b.pairs(0, 0));
+  EXPECT_NE(a.pairs(0, 0), a.pairs(1, 0));
+}
+
+TEST_F(BatchSamplerTest, RanksShareAnEpochWithoutOverlap) {
+  std::map<int64_t, int> seen;
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    auto s = sampler(300, 9, rank, 3);
+    EXPECT_EQ(s.steps(0), sampler(300, 9, 0, 3).steps(0));
+    for (const auto& [pair, count] : counts(s, 0)) seen[pair] += count;
+  }
+  EXPECT_EQ(static_cast<int64_t>(seen.size()), store_.pairs());
+  for (const auto& [pair, count] : seen) EXPECT_EQ(count, 1);
+}
+
+TEST_F(BatchSamplerTest, PairsOfLikeLengthStandTogether) {
+  auto s = sampler(500);
+  double spread = 0;
+  for (int64_t step = 0; step < s.steps(0); ++step) {
+    const auto pairs = s.pairs(0, step);
+    const auto [low, high] = std::minmax_element(pairs.begin(), pairs.end(), [&](int64_t a, int64_t b) {
+      return store_.record(a).tokens() < store_.record(b).tokens();
+    });
+    spread += store_.record(*high).tokens() - store_.record(*low).tokens();
+  }
+  EXPECT_LT(spread / static_cast<double>(s.steps(0)), 8);  // in a random batch it is over 60
+}
+
+TEST_F(BatchSamplerTest, WeightsRepeatAndThinOutAPart) {
+  auto s = sampler(500, 1, 0, 1, {0.5, 2.0});
+  std::map<int64_t, int> two_epochs = counts(s, 0);
+  for (const auto& [pair, count] : counts(s, 1)) two_epochs[pair] += count;
+  for (int64_t pair = 0; pair < store_.pairs(); ++pair) {
+    EXPECT_EQ(two_epochs[pair], store_.record(pair).part == 0 ? 1 : 4) << pair;
+  }
+}
+
+TEST_F(BatchSamplerTest, ABudgetBelowTheLongestPairIsRefused) {
+  EXPECT_THAT([&] { sampler(10); },
+              testing::ThrowsMessage<UserError>(testing::HasSubstr("train.batch_tokens=10 is too small")));
+}
+
+TEST(Batch, LaysPairsOutAsTheFormatSays) {
+  SequenceFormat format{{1}, {3}, 2};
+  Batch batch;
+  batch.add(format, std::vector<int32_t>{10, 11}, std::vector<int32_t>{20, 21, 22});
+  batch.add(format, std::vector<int32_t>{12}, std::vector<int32_t>{23});
+  EXPECT_THAT(batch.tokens, testing::ElementsAre(1, 10, 11, 3, 20, 21, 22, 1, 12, 3, 23));
+  EXPECT_THAT(batch.positions, testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3));
+  EXPECT_THAT(batch.offsets, testing::ElementsAre(0, 7, 11));
+  EXPECT_THAT(batch.target_starts, testing::ElementsAre(4, 10));
+  EXPECT_THAT(batch.loss_rows, testing::ElementsAre(3, 4, 5, 6, 9, 10));
+  EXPECT_THAT(batch.labels, testing::ElementsAre(20, 21, 22, 2, 23, 2));
+}
+
+TEST(Batch, PlainTextCarriesLossOnEveryRow) {
+  Batch batch;
+  batch.add({{1}, {}, 2}, {}, std::vector<int32_t>{20, 21});
+  EXPECT_THAT(batch.tokens, testing::ElementsAre(1, 20, 21));
+  EXPECT_THAT(batch.labels, testing::ElementsAre(20, 21, 2));
+  EXPECT_THAT(batch.loss_rows, testing::ElementsAre(0, 1, 2));
+  EXPECT_THAT(batch.target_starts, testing::ElementsAre(1));
+}
+
+}  // namespace calque

@@ -1,0 +1,150 @@
+#include "calque/data/corpus.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include "calque/base/error.h"
+#include "calque/base/file.h"
+#include "temporary_folder.h"
+
+namespace calque {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+std::vector<std::pair<std::string, std::string>> read_all(const CorpusPart& part,
+                                                          int64_t* skipped = nullptr) {
+  PairReader reader(part);
+  SentencePair pair;
+  std::vector<std::pair<std::string, std::string>> all;
+  while (reader.next(pair)) all.emplace_back(pair.source, pair.target);
+  if (skipped != nullptr) *skipped = reader.skipped_empty();
+  return all;
+}
+
+std::string refusal(const CorpusPart& part) {
+  try {
+    read_all(part);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+CorpusPart tsv(const std::filesystem::path& path) {
+  CorpusPart part;
+  part.pairs = path;
+  return part;
+}
+
+void write_gzip(const std::filesystem::path& path, const std::string& content) {
+  gzFile file = gzopen(path.c_str(), "wb");
+  gzwrite(file, content.data(), static_cast<unsigned>(content.size()));
+  gzclose(file);
+}
+
+}  // namespace
+
+TEST(Corpus, ReadsPairsFromTsvPlainAndGzip) {
+  const TemporaryFolder folder;
+  const std::string content = "Bonjour.\tHello.\nMerci !\tThanks!";
+  write_gzip(folder / "a.tsv.gz", content);
+  for (const auto& path : {folder.write("a.tsv", content), folder / "a.tsv.gz"}) {
+    EXPECT_THAT(read_all(tsv(path)), ElementsAre(Pair("Bonjour.", "Hello."), Pair("Merci !", "Thanks!")));
+  }
+}
+
+TEST(Corpus, ReadsTwoParallelFilesAndText) {
+  const TemporaryFolder folder;
+  CorpusPart part;
+  part.source = folder.write("a.fr", "un\ndeux\n");
+  part.target = folder.write("a.en", "one\ntwo\n");
+  EXPECT_THAT(read_all(part), ElementsAre(Pair("un", "one"), Pair("deux", "two")));
+  CorpusPart text;
+  text.text = folder.write("a.txt", "one\ttab stays\ntwo\n");
+  EXPECT_THAT(read_all(text), ElementsAre(Pair("", "one\ttab stays"), Pair("", "two")));
+}
+
+TEST(Corpus, PassesOverEmptySidesAndTakesCarriageReturnsOff) {
+  const TemporaryFolder folder;
+  int64_t skipped = 0;
+  EXPECT_THAT(read_all(tsv(folder.write("a.tsv", "a\tb\r\n\n\tc\nd\t\n  e \t f  \n")), &skipped),
+              ElementsAre(Pair("a", "b"), Pair("e", "f")));
+  EXPECT_EQ(skipped, 3);
+}
+
+TEST(Corpus, RefusalsNameFileAndLine) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(refusal(tsv(folder.write("a.tsv", "a\tb\na b\n"))),
+              HasSubstr("a.tsv:2: 2 columns wanted (french<TAB>english), 1 found"));
+  EXPECT_THAT(refusal(tsv(folder.write("b.tsv", "a\tb\tc\n"))),
+              HasSubstr("b.tsv:1: 2 columns wanted (french<TAB>english), 3 found"));
+  EXPECT_THAT(refusal(tsv(folder.write("c.tsv", "a\tb\nc\td\xe9\n"))),
+              HasSubstr("c.tsv:2: byte 4 is not valid UTF-8 (0xe9)"));
+  CorpusPart uneven;
+  uneven.source = folder.write("a.fr", "un\ndeux\n");
+  uneven.target = folder.write("a.en", "one\n");
+  EXPECT_THAT(refusal(uneven), HasSubstr("a.en ends after line 1"));
+  EXPECT_THAT(refusal(tsv(folder / "none.tsv")), HasSubstr("No such file"));
+  EXPECT_THAT(refusal(tsv(folder.path())), HasSubstr("is a folder"));
+}
+
+TEST(Corpus, DamagedGzipIsAnError) {
+  const TemporaryFolder folder;
+  std::string content;
+  for (int i = 0; i < 20000; ++i) content += std::to_string(i * 7919) + "\t" + std::to_string(i) + "\n";
+  write_gzip(folder / "a.gz", content);
+  const std::string whole = read_file(folder / "a.gz");
+  EXPECT_THAT(refusal(tsv(folder.write("cut.gz", whole.substr(0, whole.size() / 2)))),
+              HasSubstr("cannot be read on"));
+}
+
+TEST(Corpus, ALineWithoutEndIsNoText) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(refusal(tsv(folder.write("a.tsv", std::string(17 << 20, 'x')))), HasSubstr("no text file"));
+}
+
+TEST(Corpus, LinesLongerThanABlockComeOutWhole) {
+  const TemporaryFolder folder;
+  const std::string lengthy(1 << 20, 'x');
+  EXPECT_THAT(read_all(tsv(folder.write("a.tsv", lengthy + "\ty\na\tb\n"))),
+              ElementsAre(Pair(lengthy, "y"), Pair("a", "b")));
+}
+
+TEST(Corpus, ChecksWhatAPartIsMadeOf) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("a", "x\ty\n");
+  const auto refused = [](const Corpus& corpus) {
+    try {
+      check_corpus(corpus, "data.train");
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refused({tsv(file)}), "accepted");
+  CorpusPart half;
+  half.source = file;
+  EXPECT_EQ(refused({half}), "data.train: source and target go together; target is missing");
+  CorpusPart both = tsv(file);
+  both.text = file;
+  EXPECT_THAT(refused({both}), HasSubstr("2 given"));
+  CorpusPart text;
+  text.text = file;
+  EXPECT_THAT(refused({tsv(file), text}), HasSubstr("cannot be mixed"));
+  EXPECT_THAT(refused({tsv(folder / "none")}), HasSubstr("no such file"));
+}
+
+TEST(Corpus, HashFollowsContentNotNames) {
+  const TemporaryFolder folder;
+  const auto hash = [&](const std::string& name, const std::string& content) {
+    return hash_corpus({tsv(folder.write(name, content))});
+  };
+  EXPECT_EQ(hash("a", "x\ty\n"), hash("b", "x\ty\n"));
+  EXPECT_NE(hash("a", "x\ty\n"), hash("a", "x\tz\n"));
+}
+
+}  // namespace calque

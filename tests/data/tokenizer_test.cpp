@@ -1,0 +1,106 @@
+#include "calque/data/tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "calque/base/error.h"
+#include "calque/base/file.h"
+#include "data/small_corpus.h"
+
+namespace calque {
+
+TEST(Tokenizer, HasOurControlPiecesAndBytes) {
+  const Tokenizer& tokenizer = small_tokenizer();
+  EXPECT_EQ(tokenizer.size(), 330);
+  EXPECT_EQ(tokenizer.unknown_id(), 0);
+  EXPECT_EQ(tokenizer.begin_id(), 1);
+  EXPECT_EQ(tokenizer.end_id(), 2);
+  EXPECT_EQ(tokenizer.separator_id(), 3);
+  EXPECT_TRUE(tokenizer.is_control(3));
+  EXPECT_TRUE(tokenizer.find("<0x0A>"));
+  EXPECT_FALSE(tokenizer.find("nowhere"));
+}
+
+TEST(Tokenizer, WhatIsEncodedDecodesBackWhateverItIs) {
+  for (const char* text :
+       {"le chat mange", "漢字 🙂 Ω", "l'été à Noël", "<sep> is text here", "a\tb", ""}) {
+    EXPECT_EQ(small_tokenizer().decode(small_tokenizer().encode(text)), text);
+  }
+}
+
+TEST(Tokenizer, TextCannotForgeControlPieces) {
+  EXPECT_THAT(small_tokenizer().encode("a <sep> </s> <s> b"), testing::Each(testing::Gt(3)));
+}
+
+TEST(Tokenizer, TrainingTwiceGivesTheSameBytes) {
+  const auto train = [] {
+    TokenizerConfig config;
+    config.vocabulary = 290;
+    config.kind = TokenizerKind::unigram;
+    int i = 0;
+    return Tokenizer::train(config, [&](std::string& line) {
+      line = "la maison numéro " + std::to_string(i * 37 % 101) + " est grande";
+      return i++ < 300;
+    });
+  };
+  EXPECT_EQ(train().serialized(), train().serialized());
+}
+
+TEST(Tokenizer, SamplingIsAPureFunctionOfTheSeedAndKeepsTheText) {
+  const Tokenizer& tokenizer = small_tokenizer();
+  const std::string text = "le chat mange une pomme rouge";
+  std::set<std::vector<int32_t>> seen;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const auto ids = tokenizer.encode_sampled(text, 0.3, seed);
+    EXPECT_EQ(ids, tokenizer.encode_sampled(text, 0.3, seed));
+    EXPECT_EQ(tokenizer.decode(ids), text);
+    seen.insert(ids);
+  }
+  EXPECT_GT(seen.size(), 5u);
+  EXPECT_EQ(tokenizer.encode_sampled(text, 0.0, 1), tokenizer.encode(text));
+}
+
+TEST(Tokenizer, RefusesWhatIsNoModel) {
+  const TemporaryFolder folder;
+  EXPECT_THAT([&] { Tokenizer::load(folder.write("a.model", "not a model")); },
+              testing::ThrowsMessage<UserError>(testing::HasSubstr("a.model: not a SentencePiece model")));
+  EXPECT_THROW(Tokenizer::load(folder.write("b.model", "")), UserError);
+  EXPECT_THROW(Tokenizer::load(folder / "none.model"), UserError);
+  EXPECT_THROW(small_tokenizer().decode(std::vector<int32_t>{100'000}), UserError);
+  EXPECT_THROW(small_tokenizer().decode(std::vector<int32_t>{-1}), UserError);
+}
+
+TEST(Tokenizer, TooLargeAVocabularyIsExplained) {
+  TokenizerConfig config;
+  config.vocabulary = 5000;
+  int lines = 0;
+  EXPECT_THAT(
+      [&] {
+        Tokenizer::train(config, [&](std::string& line) {
+          line = "ab";
+          return lines++ < 3;
+        });
+      },
+      testing::ThrowsMessage<UserError>(testing::HasSubstr("tokenizer.vocabulary=5000")));
+}
+
+// The ids of the `sentencepiece` Python package for the same model file: tools/make-goldens wrote them.
+TEST(Tokenizer, IdsEqualThoseOfThePythonPackage) {
+  const auto golden = source_folder() / "tests/golden/tokenizer";
+  for (const char* kind : {"bpe", "unigram"}) {
+    const Tokenizer tokenizer = Tokenizer::load(golden / (std::string(kind) + ".model"));
+    const auto expected = nlohmann::json::parse(read_file(golden / (std::string(kind) + ".json")));
+    ASSERT_GT(expected.size(), 100u);
+    for (const auto& one : expected) {
+      EXPECT_EQ(tokenizer.encode(one["text"].get<std::string>()), one["ids"].get<std::vector<int32_t>>())
+          << one["text"];
+      EXPECT_EQ(tokenizer.decode(one["ids"].get<std::vector<int32_t>>()), one["decoded"].get<std::string>());
+    }
+  }
+}
+
+}  // namespace calque

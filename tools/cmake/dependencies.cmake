@@ -1,0 +1,17 @@
+# The libraries that calque stands on. tools/setup installs all of them.
+find_package(spdlog REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+
+# The venv that tools/setup makes, unless the user named another LibTorch.
+if(DEFINED ENV{CALQUE_TORCH})
+  list(PREPEND CMAKE_PREFIX_PATH $ENV{CALQUE_TORCH})
+else()
+  file(GLOB private_torch ${PROJECT_SOURCE_DIR}/.deps/torch/lib/python3.*/site-packages/torch)
+  list(APPEND CMAKE_PREFIX_PATH ${private_torch})
+endif()
+include(libtorch)
