@@ -59,23 +59,34 @@ const CLI::App* deepest(const CLI::App& app, std::string& name) {
   return at;
 }
 
+// The first word that nothing took: an unknown subcommand, option or argument.
+std::optional<std::string> unknown_word(const CLI::App& command, const CLI::ParseError& error,
+                                        const std::vector<std::string>& words) {
+  const std::string message = error.what();
+  const auto names = subcommand_names(command);
+  const bool wants_subcommand = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !names.empty();
+  for (const std::string& word : words) {
+    if (word.empty()) continue;
+    if (wants_subcommand && !word.starts_with("-") && command.get_name() != word) return word;
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && message.find(word) != std::string::npos)
+      return word;
+  }
+  return std::nullopt;
+}
+
 int report_usage_error(const CLI::App& app, const CLI::ParseError& error,
                        const std::vector<std::string>& words) {
   std::string name;
   const CLI::App* command = deepest(app, name);
   std::string message = error.what();
-  const auto first_unknown = std::find_if(words.begin(), words.end(), [&](const std::string& word) {
-    return message.find(word) != std::string::npos && !word.empty() &&
-           message.find("not expected") != std::string::npos;
-  });
-  if (first_unknown != words.end()) {
-    const bool option = first_unknown->starts_with("-");
-    const std::string bare = first_unknown->substr(0, first_unknown->find('='));
-    message = fmt::format("{}: no such {}{}", *first_unknown,
-                          option                               ? "option"
-                          : subcommand_names(*command).empty() ? "argument"
-                                                               : "subcommand",
-                          did_you_mean(bare, option ? option_names(*command) : subcommand_names(*command)));
+  if (const auto word = unknown_word(*command, error, words)) {
+    const bool option = word->starts_with("-");
+    const auto known = option ? option_names(*command) : subcommand_names(*command);
+    message = fmt::format("{}: no such {}{}", *word,
+                          option          ? "option"
+                          : known.empty() ? "argument"
+                                          : "subcommand",
+                          did_you_mean(word->substr(0, word->find('=')), known));
   }
   log::error("{}", message);
   log::info("  help: `{} --help` shows what it takes", name);
@@ -128,6 +139,11 @@ int run(int argc, char** argv) {
 
   std::vector<std::string> words(argv + 1, argv + argc);
   log::start(log::Verbosity::normal);
+  if (!words.empty() && words.front() == "complete") {
+    words.erase(words.begin(), words.begin() + (words.size() > 1 && words[1] == "--" ? 2 : 1));
+    print_completions(app, words);
+    return finish(0);
+  }
   try {
     app.parse(argc, argv);
     return finish(0);

@@ -124,16 +124,10 @@ void add_completion_command(CLI::App& app) {
   completion->callback([] {
     print(shell == "bash" ? bash_script : shell == "zsh" ? zsh_script : fish_script);
   });
+}
 
-  static std::vector<std::string> words;
-  CLI::App* complete =
-      app.add_subcommand("complete", "What may stand next on a command line, for the scripts")->group("");
-  complete->prefix_command();
-  complete->callback([&app, complete] {
-    words = complete->remaining();
-    if (!words.empty() && words.front() == "--") words.erase(words.begin());
-    for (const std::string& one : candidates(app, words)) print(one + "\n");
-  });
+void print_completions(const CLI::App& app, const std::vector<std::string>& words) {
+  for (const std::string& one : candidates(app, words)) print(one + "\n");
 }
 
 }  // namespace calque::cli

@@ -1,7 +1,9 @@
 #include "calque/data/data_check.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
+#include <thread>
 #include <unordered_set>
 
 #include "calque/base/error.h"
@@ -146,6 +148,7 @@ class Checker {
         found("unreadable", part.main_file(), 0, error.what());
       }
     }
+    finish_pending();
     if (split_.pairs == 0) found("no-pairs", corpus.front().main_file(), 0, "data." + name);
     report_.pairs += split_.pairs;
     report_.splits.push_back(split_);
@@ -230,7 +233,7 @@ class Checker {
     split_.source_words += source_words.words;
     split_.target_words += target_words.words;
     if (!seen_pairs_.insert(hash_bytes(both)).second) here("duplicate-pair");
-    if (tokens(source, target, reader) > config_.max_tokens) here("too-long");
+    count_tokens(part, reader, source, target);
     if (part.is_text()) return;
 
     if (source == target) here("source-equals-target");
@@ -249,21 +252,57 @@ class Checker {
     }
   }
 
+  // A pair that waits to be tokenised: that takes most of the time, so it is done by several threads, a block
+  // at once.
+  struct Pending {
+    std::string source, target;
+    const std::filesystem::path* file;
+    int64_t line;
+    int64_t tokens = 0;
+    int64_t unknown = 0;
+  };
+
   // Exactly with a tokenizer; else at three bytes a token, which is about what 8,000 pieces give.
-  int64_t tokens(std::string_view source, std::string_view target, const LineReader& reader) {
-    if (tokenizer_ == nullptr) return static_cast<int64_t>(source.size() + target.size()) / 3;
-    int64_t all = 0;
-    for (const std::string_view side : {source, target}) {
-      int64_t unknown = 0;
-      for (const int32_t id : tokenizer_->encode(side)) {
-        ++all;
-        unknown += id == tokenizer_->unknown_id() || tokenizer_->is_byte(id);
+  void count_tokens(const CorpusPart& part, const LineReader& reader, std::string_view source,
+                    std::string_view target) {
+    pending_.push_back({std::string(source), std::string(target), &part.main_file(), reader.line_number()});
+    if (pending_.size() == 8192) finish_pending();
+  }
+
+  void finish_pending() {
+    std::atomic<size_t> next = 0;
+    const auto work = [&] {
+      constexpr size_t chunk = 64;
+      for (size_t begin; (begin = next.fetch_add(chunk)) < pending_.size();) {
+        for (size_t i = begin; i < std::min(begin + chunk, pending_.size()); ++i) tokenise(pending_[i]);
       }
-      if (unknown > 0) found("unknown-tokens", reader.path(), reader.line_number(), side, unknown);
-      unknown_ += unknown;
+    };
+    {
+      const std::jthread other(work);
+      work();
     }
-    tokens_ += all;
-    return all;
+    for (const Pending& pair : pending_) {
+      const std::string both =
+          pair.source.empty() ? pair.target : fmt::format("{} | {}", pair.source, pair.target);
+      if (pair.tokens > config_.max_tokens) found("too-long", *pair.file, pair.line, both);
+      if (pair.unknown > 0) found("unknown-tokens", *pair.file, pair.line, both, pair.unknown);
+      tokens_ += pair.tokens;
+      unknown_ += pair.unknown;
+    }
+    pending_.clear();
+  }
+
+  void tokenise(Pending& pair) const {
+    if (tokenizer_ == nullptr) {
+      pair.tokens = static_cast<int64_t>(pair.source.size() + pair.target.size()) / 3;
+      return;
+    }
+    for (const std::string& side : {pair.source, pair.target}) {
+      for (const int32_t id : tokenizer_->encode(side)) {
+        ++pair.tokens;
+        pair.unknown += id == tokenizer_->unknown_id() || tokenizer_->is_byte(id);
+      }
+    }
   }
 
   DataReport finish() {
@@ -290,6 +329,7 @@ class Checker {
   size_t examples_a_kind_;
   Progress* progress_ = nullptr;
   std::map<std::string, DataFinding> findings_;
+  std::vector<Pending> pending_;
   DataReport report_;
   DataSplit split_;
   std::unordered_set<uint64_t> seen_pairs_;  // of this split

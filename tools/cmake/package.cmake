@@ -42,7 +42,7 @@ if(CALQUE_BUNDLE_LIBTORCH)
   file(RELATIVE_PATH bundle_from_bin /${CMAKE_INSTALL_BINDIR} /${bundle})
   set_target_properties(calque PROPERTIES INSTALL_RPATH "$ORIGIN/${bundle_from_bin}")
 else()
-  set_target_properties(calque PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  set_target_properties(calque PROPERTIES INSTALL_RPATH ${TORCH_INSTALL_PREFIX}/lib)
 endif()
 
 set(CPACK_GENERATOR DEB)

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace calque::cli {
 
@@ -42,6 +43,10 @@ void add_completion_command(CLI::App& app);
 void add_man_command(CLI::App& app);
 
 std::string version_text();
+
+// What may stand next on a command line whose last word is begun, a line each: `calque complete -- WORDS…`,
+// which the completion scripts call.
+void print_completions(const CLI::App& app, const std::vector<std::string>& words);
 
 // The whole program.
 int run(int argc, char** argv);

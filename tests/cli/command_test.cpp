@@ -1,0 +1,177 @@
+#include "calque/cli/command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/run_calque.h"
+
+namespace calque {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+}  // namespace
+
+TEST(Command, HelpFitsOnOneScreen) {
+  const TemporaryFolder folder;
+  const Outcome help = run_calque(folder, "--help");
+  EXPECT_EQ(help.code, 0);
+  EXPECT_LE(std::count(help.out.begin(), help.out.end(), '\n'), 40);
+  EXPECT_THAT(help.out, HasSubstr("data "));
+  EXPECT_EQ(help.err, "");
+}
+
+TEST(Command, VersionNamesTheLibrariesAndTheMachine) {
+  const TemporaryFolder folder;
+  const Outcome version = run_calque(folder, "--version");
+  EXPECT_EQ(version.code, 0);
+  for (const char* word : {"calque ", "LibTorch 2.13", "SentencePiece ", "CPU: ", "cores", "bfloat16: "})
+    EXPECT_THAT(version.out, HasSubstr(word));
+}
+
+TEST(Command, MistakesOnTheCommandLineSayWhatWasMeant) {
+  const TemporaryFolder folder;
+  const Outcome subcommand = run_calque(folder, "tokeniser");
+  EXPECT_EQ(subcommand.code, 2);
+  EXPECT_THAT(subcommand.err, HasSubstr("tokeniser: no such subcommand; did you mean tokenizer?"));
+  const Outcome option = run_calque(folder, "data check x.yaml --jsn");
+  EXPECT_EQ(option.code, 2);
+  EXPECT_THAT(option.err, HasSubstr("--jsn: no such option; did you mean --json?"));
+  EXPECT_THAT(option.err, HasSubstr("`calque data check --help`"));
+  EXPECT_EQ(run_calque(folder, "").code, 2);
+  EXPECT_EQ(run_calque(folder, "data check").code, 2);
+  const Outcome missing = run_calque(folder, "data check none.yaml");
+  EXPECT_EQ(missing.code, 2);
+  EXPECT_EQ(missing.err, "error: none.yaml: No such file or directory\n");
+}
+
+TEST(Command, EveryExampleInHelpStartsWithAKnownSubcommand) {
+  const TemporaryFolder folder;
+  for (const char* command :
+       {"data check", "data batches", "tokenizer train", "tokenizer encode", "tokenizer decode",
+        "config show", "config schema", "config keys", "completion", "man"}) {
+    const Outcome help = run_calque(folder, std::string(command) + " --help");
+    EXPECT_EQ(help.code, 0) << command;
+    EXPECT_THAT(help.out, HasSubstr("Example:")) << command;
+    EXPECT_THAT(help.out, HasSubstr("calque " + std::string(command))) << command;
+  }
+}
+
+TEST(Command, AClosedPipeEndsQuietly) {
+  const TemporaryFolder folder;
+  const Outcome piped = run_calque(folder, "config schema | head -n 1; exit ${PIPESTATUS:-0}");
+  EXPECT_EQ(piped.err, "");
+  EXPECT_THAT(run_calque(folder, "config schema > /dev/full; echo $? > code; exit 0").err, HasSubstr(""));
+  EXPECT_EQ(read_file(folder / "code"), "1\n");
+}
+
+TEST(DataCommand, CheckReportsAsTextAndJson) {
+  const TemporaryFolder folder;
+  folder.write("a.tsv", "Je suis là.\tI am here.\nsans tabulation\n");
+  folder.write("a.yaml", "data: {train: a.tsv}\n");
+  const Outcome text = run_calque(folder, "data check a.yaml");
+  EXPECT_EQ(text.code, 2);
+  EXPECT_THAT(text.out, HasSubstr("missing-tab"));
+  EXPECT_THAT(text.out, HasSubstr("a.tsv:2: sans tabulation"));
+  const Outcome as_json = run_calque(folder, "data check a.yaml --json");
+  EXPECT_EQ(as_json.code, 2);
+  const json report = json::parse(as_json.out);
+  EXPECT_EQ(report["pairs"], 1);
+  EXPECT_EQ(report["findings"][0]["kind"], "missing-tab");
+  EXPECT_EQ(report["findings"][0]["fatal"], true);
+  EXPECT_EQ(report["findings"][0]["examples"][0],
+            json({{"file", "a.tsv"}, {"line", 2}, {"text", "sans tabulation"}}));
+  folder.write("a.tsv", "Je suis là.\tI am here.\n\n");
+  EXPECT_EQ(run_calque(folder, "data check a.yaml").code, 0);
+}
+
+TEST(DataCommand, BatchesAreMadeAndReusedFromTheCache) {
+  const TemporaryFolder folder;
+  folder.write("a.yaml", "data: {train: '" CALQUE_SOURCE_FOLDER
+                         "/data/everyday/natural-train.tsv'}\ntokenizer: {vocabulary: 600}\n");
+  const Outcome first = run_calque(folder, "data batches a.yaml --json --batch-tokens 512");
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(json::parse(first.out)["pairs"], 560);
+  EXPECT_THAT(first.err, HasSubstr("training a bpe tokenizer"));
+  const Outcome second = run_calque(folder, "data batches a.yaml --json --batch-tokens 512");
+  EXPECT_EQ(second.err, "");
+  EXPECT_EQ(json::parse(first.out)["rows"], json::parse(second.out)["rows"]);
+}
+
+TEST(TokenizerCommand, TrainsAndFiltersBothWays) {
+  const TemporaryFolder folder;
+  const Outcome train = run_calque(folder, "tokenizer train -o t.model " CALQUE_SOURCE_FOLDER
+                                           "/data/everyday/natural-train.tsv --vocabulary 500");
+  EXPECT_EQ(train.code, 0) << train.err;
+  const std::string text = "Il fait beau.\n\nÇa va ? 🙂\n";
+  const Outcome ids = run_calque(folder, "tokenizer encode t.model", text);
+  EXPECT_EQ(std::count(ids.out.begin(), ids.out.end(), '\n'), 3);
+  EXPECT_EQ(run_calque(folder, "tokenizer decode t.model", ids.out).out, text);
+  EXPECT_THAT(run_calque(folder, "tokenizer encode --pieces t.model", text).out, HasSubstr("▁"));
+  const Outcome bad = run_calque(folder, "tokenizer decode t.model", "1 2\n3 x\n");
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_THAT(bad.err, HasSubstr("stdin:2: \"x\" is no piece"));
+  EXPECT_EQ(run_calque(folder, "tokenizer encode t.model", "caf\xe9\n").code, 2);
+}
+
+TEST(ConfigCommand, ShowsResolvedAndRefusesUnknownKeys) {
+  const TemporaryFolder folder;
+  folder.write("a.yaml", "run: a\ntokenizer: {vocabulary: 4k}\n");
+  const Outcome shown = run_calque(folder, "config show a.yaml seed=7");
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("vocabulary: 4000"));
+  EXPECT_THAT(shown.out, HasSubstr("seed: 7"));
+  folder.write("b.yaml", shown.out);
+  EXPECT_EQ(run_calque(folder, "config show b.yaml").out, shown.out);
+  folder.write("c.yaml", "run: a\ntokenizer:\n  vocabularry: 4k\n");
+  const Outcome refused = run_calque(folder, "config show c.yaml");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(refused.err,
+            "error: c.yaml:3: tokenizer.vocabularry: no such key; did you mean tokenizer.vocabulary?\n");
+  EXPECT_TRUE(json::parse(run_calque(folder, "config schema").out).contains("properties"));
+}
+
+TEST(ConfigCommand, TheTableInTheDocsIsTheCodes) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(read_file(source_folder() / "docs/configuration.md"),
+              HasSubstr(run_calque(folder, "config keys").out))
+      << "docs/configuration.md is behind: paste `calque config keys` into it";
+}
+
+TEST(ConfigCommand, EveryShippedConfigurationLoads) {
+  const TemporaryFolder folder;
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(source_folder() / "configs")) {
+    const Outcome shown = run_calque(folder, "config show '" + entry.path().string() + "'");
+    // Configurations for corpora that are fetched cannot find them here; that is all that may be wrong with
+    // them.
+    EXPECT_TRUE(shown.code == 0 || shown.err.find("no such file") != std::string::npos) << shown.err;
+    ++count;
+  }
+  EXPECT_GT(count, 0);
+}
+
+TEST(CompletionCommand, CompletesSubcommandsOptionsKeysAndRuns) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "runs/first");
+  EXPECT_EQ(run_calque(folder, "complete -- tok").out, "tokenizer\n");
+  EXPECT_EQ(run_calque(folder, "complete -- data ''").out, "check\nbatches\n");
+  EXPECT_THAT(run_calque(folder, "complete -- data check a.yaml --ex").out, HasSubstr("--examples"));
+  EXPECT_EQ(run_calque(folder, "complete -- data check a.yaml tokenizer.voc").out, "tokenizer.vocabulary=\n");
+  EXPECT_EQ(run_calque(folder, "complete -- data check conf").out, "");
+  for (const char* shell : {"bash", "zsh", "fish"})
+    EXPECT_GT(run_calque(folder, std::string("completion ") + shell).out.size(), 100u);
+  EXPECT_EQ(run_calque(folder, "completion tcsh").code, 2);
+}
+
+TEST(ManCommand, PageHasEverySubcommand) {
+  const TemporaryFolder folder;
+  const std::string page = run_calque(folder, "man").out;
+  for (const char* part : {".TH CALQUE 1", "calque data check", "calque tokenizer train", "EXIT STATUS"})
+    EXPECT_THAT(page, HasSubstr(part));
+}
+
+}  // namespace calque

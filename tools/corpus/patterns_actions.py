@@ -1,0 +1,352 @@
+"""Patterns of plain action sentences: tenses, negation, reflexives, movement.
+
+A bare present of an event is progressive in English; with an adverb of habit it is simple.
+"""
+
+from . import nouns, verbs, words
+from .french import infinitive
+from .grammar import FEMININE_CLOTHES, clause, conj_present, noun_phrase
+from .registry import pattern
+
+# Over in an instant, so « is finding » would be odd; these are used in other tenses.
+PUNCTUAL = "trouver perdre oublier casser acheter garder adorer jeter commencer vendre finir cacher".split()
+# Too slight to be remembered weeks later.
+BRIEF = ("mettre porter ouvrir fermer allumer éteindre couper goûter manger boire nourrir essayer "
+         "garder").split()
+LASTING = tuple(v for v in verbs.TRANSITIVES if v.fr not in PUNCTUAL)
+EVENTS = tuple(v for v in LASTING if v.kind == "event")
+DOABLE = tuple(v for v in verbs.TRANSITIVES if v.kind == "event")
+HABITUAL = verbs.among(verbs.TRANSITIVES, "manger boire porter lire écrire conduire regarder utiliser")
+EVERYDAY = ("fruit", "food", "drink", "dish", "text", "writing", "clothes", "pair")
+GENERIC = verbs.among(verbs.TRANSITIVES, "manger boire porter lire acheter")
+
+
+def without_some(text):
+    """Generic statements drop « some »: il mange souvent du pain = he often eats bread."""
+    return text.replace("some ", "", 1) if text.startswith("some ") else text
+
+
+def habit_object(g, verb, subject):
+    dets = [d for d in verb.dets if d in ("indef", "part")] or ["def"]
+    thing = g.object_of(verb, subject, dets, with_adjective=0.2, plural="indef" in dets)
+    return thing.fr, without_some(thing.en)
+
+
+def at_times(g, times, pair, front=0.25):
+    """Add a time expression, at the end or in front of the clause."""
+    fr, en = g.pick(times)
+    if g.chance(front):
+        return fr + ", " + pair[0], en + ", " + pair[1]
+    return pair[0] + " " + fr, pair[1] + " " + en
+
+
+@pattern(topic=True)
+def action_present(g):
+    s, v = g.subject(), g.pick(LASTING)
+    o = g.object_of(v, s)
+    return clause(s, v.fr, v.en, conj_present(v), (o.fr, o.en)) + (".",)
+
+
+@pattern(topic=True)
+def action_now(g):
+    s, v = g.subject(), g.pick(EVENTS)
+    o = g.object_of(v, s)
+    return at_times(g, words.NOW_TIMES, clause(s, v.fr, v.en, ("pres", "prog"), (o.fr, o.en))) + (".",)
+
+
+@pattern(topic=True)
+def action_often(g):
+    s, v = g.subject(), g.pick(HABITUAL)
+    return clause(s, v.fr, v.en, ("pres", "pres"), habit_object(g, v, s),
+                  adverb=g.pick(words.FREQUENCY)) + (".",)
+
+
+@pattern(topic=True)
+def action_habit(g):
+    s, v = g.subject(), g.pick(HABITUAL)
+    pair = clause(s, v.fr, v.en, ("pres", "pres"), habit_object(g, v, s))
+    return at_times(g, words.HABIT_TIMES, pair) + (".",)
+
+
+@pattern(topic=True)
+def action_past(g):
+    s, v = g.subject(), g.pick(DOABLE)
+    o = g.object_of(v, s)
+    return clause(s, v.fr, v.en, ("pc", "past"), (o.fr, o.en)) + (".",)
+
+
+@pattern(topic=True)
+def action_past_time(g):
+    s, v = g.subject(), g.pick(DOABLE)
+    o = g.object_of(v, s)
+    times = words.PAST_TIMES[:2] if v.fr in BRIEF else words.PAST_TIMES
+    return at_times(g, times, clause(s, v.fr, v.en, ("pc", "past"), (o.fr, o.en))) + (".",)
+
+
+@pattern(topic=True)
+def action_past_negative(g):
+    s, v = g.subject(), g.pick(DOABLE)
+    o = g.object_of(v, s, neg=True)
+    return clause(s, v.fr, v.en, ("pc", "past"), (o.fr, o.en), neg="pas") + (".",)
+
+
+@pattern(topic=True)
+def action_already(g):
+    s, v = g.subject(), g.pick([v for v in DOABLE if v.fr not in ("porter", "garder", "utiliser")])
+    o = g.object_of(v, s, dets=("def", "dem", "poss"))
+    if g.chance(0.5):
+        return clause(s, v.fr, v.en, ("pc", "perf"), (o.fr, o.en), adverb=("déjà", "already")) + (".",)
+    return clause(s, v.fr, v.en, ("pc", "perf"), (o.fr, o.en), neg="pas encore") + (".",)
+
+
+@pattern(topic=True)
+def action_never_yet(g):
+    s, v = g.subject(), g.pick(verbs.among(DOABLE, "manger boire goûter lire conduire visiter porter "
+                                                   "regarder réparer casser louer"))
+    o = g.object_of(v, s, dets=("def", "dem") if "indef" not in v.dets else ("indef", "part", "dem"),
+                    neg=True)
+    en = o.en.replace("any ", "", 1)
+    return clause(s, v.fr, v.en, ("pc", "perf"), (o.fr, en), neg="jamais") + (".",)
+
+
+@pattern(topic=True)
+def action_future(g):
+    s, v = g.subject(), g.pick([v for v in DOABLE if v.fr not in ("perdre", "oublier", "casser", "garder")])
+    o = g.object_of(v, s)
+    pair = clause(s, v.fr, v.en, ("fut", "will"), (o.fr, o.en))
+    return (at_times(g, words.FUTURE_TIMES, pair) if g.chance(0.7) else pair) + (".",)
+
+
+@pattern(topic=True)
+def action_future_negative(g):
+    s, v = g.subject(), g.pick(DOABLE)
+    o = g.object_of(v, s, neg=True)
+    return clause(s, v.fr, v.en, ("fut", "will"), (o.fr, o.en), neg=g.pick(("pas", "jamais"))) + (".",)
+
+
+@pattern(topic=True)
+def action_going_to(g):
+    s, v = g.subject(), g.pick([v for v in DOABLE if v.fr not in ("perdre", "oublier", "garder")])
+    o = g.object_of(v, s)
+    neg = "pas" if g.chance(0.25) else ""
+    fr, _ = clause(s, "aller", "go", ("pres", "pres"), (v.fr + " " + o.fr, ""), neg)
+    _, en = clause(s, v.fr, v.en, ("pres", "going"), ("", o.en), neg)
+    if neg and o.fr.split()[0] in ("un", "une", "des", "du"):
+        return None        # « pas » would change the article here
+    return (at_times(g, words.FUTURE_TIMES, (fr, en), 0.1) if g.chance(0.5) else (fr, en)) + (".",)
+
+
+def none_of(g, verb, subject):
+    """The object of a general negation: pas de pommes, pas de pain = apples, bread."""
+    noun = g.pick([n for n in verb.objects if n.cls in EVERYDAY and
+                   (n.lemma not in FEMININE_CLOTHES or subject.gender == "f")])
+    g.combine("vo", verb.fr, noun.lemma)
+    one = verb.fr == "porter" or noun.cls in ("food", "drink")
+    thing = noun_phrase(noun, "de", "s" if one else "p")
+    return thing.fr, thing.en.replace("any ", "", 1)
+
+
+@pattern(topic=True)
+def action_negative(g):
+    s, v = g.subject(), g.pick(GENERIC)
+    return clause(s, v.fr, v.en, ("pres", "pres"), none_of(g, v, s), neg="pas") + (".",)
+
+
+@pattern(topic=True)
+def action_never(g):
+    s, v = g.subject(), g.pick(GENERIC)
+    return clause(s, v.fr, v.en, ("pres", "pres"), none_of(g, v, s), neg="jamais") + (".",)
+
+
+@pattern(topic=True)
+def action_no_longer(g):
+    s, v = g.subject(), g.pick([v for v in GENERIC if v.fr != "porter"])
+    return clause(s, v.fr, v.en, ("pres", "pres"), none_of(g, v, s), neg="plus") + (".",)
+
+
+@pattern(topic=True)
+def action_nothing(g):
+    s = g.subject(young=True)
+    v = g.pick(verbs.among(verbs.TRANSITIVES,
+                           "manger boire lire acheter vendre regarder trouver oublier comprendre casser "
+                           "apporter"))
+    tenses = g.pick((("pc", "past"), ("fut", "will")) if v.fr not in ("comprendre",) else
+                    (("pres", "pres"), ("pc", "past")))
+    return clause(s, v.fr, v.en, tenses, neg="rien", rest=g.pick((("", ""), ("ce soir", "tonight")))
+                  if tenses[0] == "fut" else ("", "")) + (".",)
+
+
+@pattern(topic=True)
+def action_nobody(g):
+    s, v = g.subject(), g.pick(verbs.PERSON_VERBS)
+    state = v.kind == "state"
+    tenses = g.pick((("pres", "pres"), ("impf", "past")) if state else (("pc", "past"), ("fut", "will")))
+    place = ("", "")
+    if v.fr in ("connaître", "voir", "rencontrer", "aimer", "attendre"):
+        place = g.pick((place, ("ici", "here"), ("dans cette ville", "in this city"),
+                        ("à Paris", "in Paris")))
+    return clause(s, v.fr, v.en, tenses, place, neg="personne") + (".",)
+
+
+@pattern(topic=True)
+def doing_present(g):
+    s, v = g.subject(young=True), g.pick([v for v in verbs.INTRANSITIVES if v.fr != "voyager"])
+    neg = "pas" if g.chance(0.2) else ""
+    pair = clause(s, v.fr, v.en, ("pres", "pres" if neg else "prog"), neg=neg)
+    if neg and g.chance(0.7):
+        pair = clause(s, v.fr, v.en, ("pres", "prog"), g.pick(words.NOW_TIMES), neg=neg)
+    return pair + (".",)
+
+
+ROOMS = {"dormir": "chambre salon jardin", "travailler": "bureau jardin bibliothèque",
+         "étudier": "bibliothèque chambre",
+         "chanter": "rue jardin", "danser": "rue salon", "nager": "lac rivière piscine",
+         "courir": "parc rue forêt",
+         "marcher": "forêt rue parc", "jouer": "jardin parc chambre", "cuisiner": "cuisine",
+         "parler": "salon cuisine rue"}
+
+
+@pattern(topic=True)
+def doing_somewhere(g):
+    s = g.subject(young=True)
+    v = g.pick([v for v in verbs.INTRANSITIVES if v.fr in ROOMS])
+    place = nouns.noun(g.pick(ROOMS[v.fr].split()))
+    g.combine("vo", v.fr, place.lemma)
+    where = g.phrase(place, "def", with_adjective=0)
+    tenses = g.pick((("pres", "prog"), ("pc", "past"), ("fut", "will")))
+    return clause(s, v.fr, v.en, tenses, ("dans " + where.fr, "in " + where.en)) + (".",)
+
+
+MANNER = {"chanter": "bien mal beaucoup", "danser": "bien mal", "nager": "vite lentement bien",
+          "courir": "vite lentement",
+          "marcher": "vite lentement", "parler": "vite lentement trop", "travailler": "bien beaucoup trop",
+          "cuisiner": "bien mal", "dormir": "bien mal beaucoup", "fumer": "trop beaucoup",
+          "étudier": "beaucoup"}
+
+
+@pattern(topic=True)
+def doing_manner(g):
+    s = g.subject()
+    v = g.pick([v for v in verbs.INTRANSITIVES if v.fr in MANNER])
+    fr, en = g.pick([m for m in words.MANNERS if m[0] in MANNER[v.fr].split()])
+    if fr in ("bien", "vite", "lentement", "mal") and g.chance(0.4):
+        fr, en = "très " + fr, "very " + en
+    tenses, neg = g.pick(((("pres", "pres"), ""), (("pres", "pres"), "pas"), (("pc", "past"), "")))
+    if neg and "mal" in fr:
+        return None        # « pas mal » is praise
+    return (clause(s, v.fr, v.en, tenses, ("", en), neg, adverb=(fr, "")) if tenses[0] == "pc"
+            and fr.split()[-1] in ("bien", "mal", "trop", "beaucoup")
+            else clause(s, v.fr, v.en, tenses, (fr, en), neg)) + (".",)
+
+
+@pattern(topic=True)
+def doing_past(g):
+    s, v = g.subject(young=True), g.pick(verbs.INTRANSITIVES)
+    pair = clause(s, v.fr, v.en, ("pc", "past"), neg="pas" if g.chance(0.3) else "")
+    return (at_times(g, words.PAST_TIMES[:2] + (("ce matin", "this morning"),), pair) if g.chance(0.6)
+            else pair) + (".",)
+
+
+FLEETING = ("dormir", "pleurer", "rire", "sourire", "parler", "tousser", "marcher", "rêver")
+CHILDHOOD = (("quand j'étais petit", "when I was little"), ("chaque été", "every summer"),
+             ("tous les dimanches", "every Sunday"), ("à cette époque", "at that time"))
+
+
+@pattern
+def used_to(g):
+    s, v = g.subject(), g.pick([v for v in verbs.INTRANSITIVES if v.fr not in FLEETING] + list(HABITUAL))
+    rest = habit_object(g, v, s) if v.objects else ("", "")
+    pair = clause(s, v.fr, v.en, ("impf", "used"), rest)
+    as_child = s.fr == "je" and v.fr not in ("conduire", "boire", "fumer", "travailler",
+                                             "voyager") and g.chance(0.4)
+    return at_times(g, CHILDHOOD[:1] if as_child else CHILDHOOD[1:], pair, 0.5) + (".",)
+
+
+INTERRUPTIONS = (("quand le téléphone a sonné", "when the phone rang"),
+                 ("quand je suis arrivé", "when I arrived"),
+                 ("quand tu as appelé", "when you called"), ("quand Marie est entrée", "when Marie came in"),
+                 ("quand il a commencé à pleuvoir", "when it started to rain"),
+                 ("quand Paul est parti", "when Paul left"),
+                 ("pendant que je dormais", "while I was sleeping"),
+                 ("quand nous sommes rentrés", "when we got home"))
+
+
+@pattern
+def was_doing(g):
+    s = g.subject(young=True)
+    v = g.pick(tuple(v for v in verbs.INTRANSITIVES if v.fr not in ("voyager", "rêver")) +
+               verbs.among(EVENTS, "manger boire lire écrire regarder réparer nettoyer laver préparer"))
+    o = g.object_of(v, s, with_adjective=0.1) if v.objects else None
+    fr, en = g.pick(INTERRUPTIONS)
+    if s.person in (0, 3) and (" je " in fr or " nous " in fr) or s.fr in fr.split():
+        return None
+    pair = clause(s, v.fr, v.en, ("impf", "pastprog"), (o.fr, o.en) if o else ("", ""))
+    return pair[0] + " " + fr, pair[1] + " " + en, "."
+
+
+@pattern(topic=True)
+def reflexive_habit(g):
+    s = g.subject(young=True)
+    v = g.pick([v for v in verbs.REFLEXIVES if v.fr in ("se lever", "se coucher", "se réveiller")])
+    if g.chance(0.5):
+        fr, en = g.clock(9, 12) if v.fr == "se coucher" else g.clock(5, 9)
+        rest = ("à " + fr, "at " + en)
+    else:
+        rest = g.pick((("tôt", "early"), ("tard", "late"), ("très tôt", "very early"),
+                       ("trop tard", "too late")))
+    tenses = g.pick((("pres", "pres"), ("pc", "past"), ("fut", "will")))
+    return clause(s, v.fr, v.en, tenses, rest) + (".",)
+
+
+@pattern(topic=True)
+def reflexive_now(g):
+    s = g.subject(young=True)
+    v = g.pick([v for v in verbs.REFLEXIVES if v.fr not in ("se raser", "se réveiller", "se baigner")])
+    pair = clause(s, v.fr, v.en, ("pres", "prog"), neg="pas" if g.chance(0.2) else "")
+    times = words.NOW_TIMES[:1] if v.fr in ("se coucher", "se lever") else words.NOW_TIMES
+    return at_times(g, times, pair, 0.1) + (".",)
+
+
+@pattern(topic=True)
+def reflexive_past(g):
+    s, v = g.subject(young=True), g.pick([v for v in verbs.REFLEXIVES if v.fr != "se raser"])
+    pair = clause(s, v.fr, v.en, ("pc", "past"), neg="pas" if g.chance(0.3) else "")
+    times = (("ce matin", "this morning"),)
+    if v.fr in ("se coucher", "se reposer", "se promener", "s'amuser", "se baigner"):
+        times += words.PAST_TIMES[:2]
+    return (at_times(g, times, pair) if g.chance(0.6) else pair) + (".",)
+
+
+@pattern(topic=True)
+def reflexive_going(g):
+    s, v = g.subject(young=True), g.pick([v for v in verbs.REFLEXIVES if v.fr != "se raser"])
+    fr, _ = clause(s, "aller", "go", ("pres", "pres"), (infinitive(v.fr, s.person), ""))
+    _, en = clause(s, v.fr, v.en, ("pres", "going"))
+    # Getting up or dressed is not planned days ahead.
+    soon = v.fr in ("se lever", "se réveiller", "s'habiller", "se doucher", "se dépêcher", "se coucher")
+    times = words.FUTURE_TIMES[-1:] if soon else words.FUTURE_TIMES[-5:]
+    return (at_times(g, times, (fr, en), 0.1) if g.chance(0.5) else (fr, en)) + (".",)
+
+
+@pattern(topic=True)
+def moved(g):
+    s = g.subject(young=True)
+    v = g.pick([v for v in verbs.MOTIONS if v.fr != "rester"])
+    times = words.PAST_TIMES + (("ce matin", "this morning"), ("très tôt", "very early"),
+                                ("trop tard", "too late"),
+                                ("sans moi", "without me"))
+    if v.fr == "tomber":
+        times = (("dans l'escalier", "down the stairs"), ("dans la rue", "in the street"),
+                 ("hier", "yesterday"))
+    if v.fr == "rentrer" or s.person in (0, 3):
+        times = times[:-1]
+    neg = "pas" if g.chance(0.2) else ""
+    return at_times(g, times, clause(s, v.fr, v.en, ("pc", "past"), neg=neg), 0) + (".",)
+
+
+@pattern(topic=True)
+def will_move(g):
+    s = g.subject(young=True)
+    v = g.pick([v for v in verbs.MOTIONS if v.fr not in ("tomber", "rester")])
+    neg = "pas" if g.chance(0.2) else ""
+    return at_times(g, words.FUTURE_TIMES, clause(s, v.fr, v.en, ("fut", "will"), neg=neg), 0.15) + (".",)
