@@ -1,6 +1,8 @@
 """Tests of the corpus generator: its morphology against literal forms, and the files it has written."""
 
+import functools
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -9,14 +11,35 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 sys.dont_write_bytecode = True
 
-from corpus import build, checks, english, french, nouns, registry, splits, words  # noqa: E402
+from corpus import (adjectives, build, checks, english, french, nouns, registry, splits, verbs,  # noqa: E402
+                    words)
 
 DATA = ROOT / "data" / "everyday"
 
 
+GENERATED = ("train.tsv", "valid.tsv", "test.tsv")
+
+
+@functools.lru_cache(maxsize=None)
 def pairs(name):
     text = (DATA / name).read_bytes().decode("utf-8")
     return [tuple(line.split("\t")) for line in text.splitlines()]
+
+
+def forms(lemma):
+    """The shapes that a headword of the lexicon can take in a sentence."""
+    found = {lemma, french.plural(lemma)} | {n.plural for n in nouns.NOUNS if n.lemma == lemma}
+    for a in adjectives.ADJECTIVES:
+        if a.lemma == lemma:
+            found |= {french.agree(lemma, gender, number, a.fem) for gender in "mf" for number in "sp"}
+    if lemma in verbs.LEMMAS:
+        found.add(french.participle(lemma))
+        found.add(french.bare(lemma))
+        # Impersonal verbs have no first person.
+        persons = (2,) if lemma in ("falloir", "pleuvoir", "neiger") else range(6)
+        found |= {french.conjugate(lemma, tense, person) for tense in ("pres", "impf", "fut", "cond", "subj")
+                  for person in persons}
+    return {form.lower() for form in found}
 
 
 class Conjugation(unittest.TestCase):
@@ -136,19 +159,36 @@ class Files(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr.decode("utf-8"))
 
     def test_counts(self):
-        self.assertGreaterEqual(len(build.lemmas()), 400)
+        self.assertGreaterEqual(len(build.lemmas()), 600)
         self.assertGreaterEqual(len(registry.load()), 60)
-        self.assertGreaterEqual(sum(len(pairs(n)) for n in ("train.tsv", "valid.tsv", "test.tsv")), 30000)
+        self.assertGreaterEqual(sum(len(pairs(n)) for n in GENERATED), 30000)
         self.assertEqual(len(pairs("valid.tsv")), 1000)
         self.assertEqual(len(pairs("test.tsv")), 1000)
 
+    def test_every_counted_lemma_occurs(self):
+        text = " ".join(p[0].lower() for n in GENERATED for p in pairs(n))
+        # Both readings of a word with an apostrophe: aujourd'hui, and l'eau.
+        known = set(re.findall(r"[\w'-]+", text)) | set(re.findall(r"[\w-]+", text))
+        self.assertEqual([lemma for lemma in build.lemmas()
+                          if not any(form in known or " " in form and form in text for form in forms(lemma))],
+                         [])
+
+    def test_natural_files(self):
+        self.assertEqual((len(pairs("natural-train.tsv")), len(pairs("natural-test.tsv"))), (560, 200))
+        for side in (0, 1):
+            train, test = ({splits.key(p[side]) for p in pairs(n)}
+                           for n in ("natural-train.tsv", "natural-test.tsv"))
+            generated = {splits.key(p[side]) for n in GENERATED for p in pairs(n)}
+            self.assertFalse(train & test)
+            self.assertFalse((train | test) & generated)
+
     def test_splits_are_disjoint(self):
         for side in (0, 1):
-            seen = [{splits.key(p[side]) for p in pairs(n)} for n in ("train.tsv", "valid.tsv", "test.tsv")]
+            seen = [{splits.key(p[side]) for p in pairs(n)} for n in GENERATED]
             self.assertFalse(seen[0] & seen[1] | seen[0] & seen[2] | seen[1] & seen[2])
 
     def test_one_translation_for_a_source(self):
-        sources = [p[0] for n in ("train.tsv", "valid.tsv", "test.tsv") for p in pairs(n)]
+        sources = [p[0] for n in GENERATED for p in pairs(n)]
         self.assertEqual(len(sources), len(set(sources)))
 
     def test_every_test_word_occurs_in_train(self):

@@ -20,14 +20,16 @@ GROUPS = {
     "things": "clothes car bike furniture tool device",
     "colored": "clothes pair furniture voiture vélo moto stylo crayon sac valise parapluie ballon "
                "tasse assiette boîte bouteille",
+    "furred": "chien chat cheval oiseau vache lapin souris poule",
     "eaten": "food dish",
     "places": "building outdoors room",
     "people": "role kin",
 }
 
 TABLE = """
-beau/belle | beautiful | before | clothes car building outdoors animal show gift
-joli | pretty | before | clothes outdoors room gift
+beau/belle | beautiful | before | clothes voiture outdoors animal show gift maison appartement église château
+    musée théâtre hôtel mairie bibliothèque
+joli | pretty | before | clothes outdoors gift chambre cuisine salon maison
 nouveau/nouvelle | new | before | things pair building text
 vieux/vieille | old | before | things building text animal
 grand | big | before | car furniture building room outdoors animal
@@ -40,9 +42,9 @@ long/longue | long | before | voyage examen réunion cours lettre roman histoire
 rouge | red | after | colored
 bleu | blue | after | colored
 vert | green | after | colored
-noir | black | after | colored animal
-blanc/blanche | white | after | colored animal
-gris | gray | after | colored animal
+noir | black | after | colored furred
+blanc/blanche | white | after | colored furred
+gris | gray | after | colored furred
 jaune | yellow | after | colored
 marron/= | brown | after | colored
 violet/violette | purple | after | clothes stylo sac parapluie
@@ -54,7 +56,8 @@ propre | clean | after | clothes chaussure chaussette room voiture verre tasse a
     cuillère couteau
 sale | dirty | after | clothes chaussure chaussette room voiture verre tasse assiette fourchette cuillère
     couteau
-moderne | modern | after | building furniture car device
+moderne | modern | after | furniture car device maison appartement école gare hôpital banque supermarché
+    restaurant cinéma théâtre musée bibliothèque aéroport hôtel piscine stade usine magasin université
 confortable | comfortable | after | chaise lit canapé fauteuil chaussure botte voiture appartement
     chambre hôtel
 élégant | elegant | after | clothes pair furniture
@@ -69,7 +72,7 @@ célèbre | famous | after | musée château église chanson film roman ville re
 intéressant | interesting | after | livre roman article journal magazine histoire film concert spectacle
     émission question réponse idée leçon projet voyage cours
 ennuyeux | boring | after | livre roman article film concert spectacle émission cours réunion leçon match
-amusant | funny | after | histoire film livre spectacle émission jeu
+amusant | funny | after | histoire film livre spectacle émission
 triste | sad | after | histoire film livre roman chanson lettre poème
 facile | easy | after | question exercice problème leçon phrase mot examen règle
 difficile | difficult | after | question exercice problème leçon phrase mot examen règle projet
@@ -156,10 +159,17 @@ TRAITS = tuple(adjective for kind, adjective in _ALL if kind == "trait")
 STATES = tuple(adjective for kind, adjective in _ALL if kind == "state")
 
 
+# A class suits, but not every noun in it.
+MISFITS = frozenset((("château", "nouveau"), ("château", "petit"), ("église", "nouveau"),
+                     ("passeport", "petit"), ("miroir", "rouge"), ("miroir", "vert"),
+                     ("miroir", "jaune"), ("oiseau", "vieux")))
+
+
 @functools.lru_cache(maxsize=None)
 def suiting(noun):
     """Attributive adjectives that suit a noun, in table order."""
-    return tuple(a for a in ATTRIBUTIVE if noun.cls in a.classes or noun.lemma in a.classes)
+    return tuple(a for a in ATTRIBUTIVE if (noun.cls in a.classes or noun.lemma in a.classes)
+                 and (noun.lemma, a.lemma) not in MISFITS)
 
 
 def adjective(lemma):

@@ -3,6 +3,7 @@
 A clause is built from a verb group (finite word plus the rest) so that negation and inversion are one rule.
 """
 
+import functools
 import re
 
 IRREGULAR = {
@@ -136,6 +137,7 @@ def plural(noun):
     return noun + "s"
 
 
+@functools.lru_cache(maxsize=None)
 def article(text):
     """a or an, by sound rather than by letter."""
     word = text.split(" ")[0].lower()
@@ -172,6 +174,13 @@ def compare(adjective):
     return stem + "er", stem + "est"
 
 
+def less(adjective):
+    """(words before the other term, whether the verb is negated): isn't as big as, is less curious than."""
+    if compare(adjective)[0].startswith("more "):
+        return "less " + adjective + " than", False
+    return "as " + adjective + " as", True
+
+
 # --- finite clauses --------------------------------------------------------------------------------
 
 BE = ("am", "are", "is", "are", "are", "are")
@@ -181,6 +190,7 @@ CONTRACTED = {"am": "am not", "will": "won't", "can": "can't"}
 PRONOUNS = frozenset("I you he she it we they that there".split())
 
 
+@functools.lru_cache(maxsize=None)
 def verb_group(verb, tense, person):
     """(finite word, remaining words, finite word is an auxiliary). person: 0 (I) to 5 (they)."""
     be = BE[person]

@@ -3,6 +3,7 @@
 Everything is a pure function of strings; the words themselves live in the lexicon modules.
 """
 
+import functools
 import re
 
 from .french_verbs import IRREGULAR
@@ -18,15 +19,17 @@ ASPIRATED = frozenset(
 ELIDING = {"je": "j'", "me": "m'", "te": "t'", "se": "s'", "le": "l'", "la": "l'", "ne": "n'",
            "de": "d'", "que": "qu'", "jusque": "jusqu'", "lorsque": "lorsqu'", "puisque": "puisqu'"}
 
+MAY_ELIDE = frozenset(ELIDING) | {"ce", "si"}
+
 VOWELS = "aeiouyàâäéèêëîïôöùûüœæ"
 
 
+@functools.lru_cache(maxsize=None)
 def starts_with_vowel(text):
     """True when a preceding le, de, je... must be elided before this text."""
-    word = re.split(r"[ ,.!?'-]", text.lower(), maxsplit=1)[0]
-    if not word or word in ASPIRATED:
-        return False
-    return word[0] in VOWELS or word[0] == "h"
+    if not text or text[0].lower() not in VOWELS + "h":
+        return False        # most words stop here, without the cost of the split
+    return re.split(r"[ ,.!?'-]", text.lower(), maxsplit=1)[0] not in ASPIRATED
 
 
 def elide(text):
@@ -36,6 +39,10 @@ def elide(text):
     glue = ""
     for word, following in zip(words, words[1:] + [""]):
         lower = word.lower()
+        if lower not in MAY_ELIDE:        # nearly every word, so it is decided first
+            out.append(glue + word)
+            glue = ""
+            continue
         short = None
         if lower in ELIDING and starts_with_vowel(following):
             short = ELIDING[lower]
@@ -120,6 +127,7 @@ def present(verb):
     raise ValueError("cannot conjugate " + verb)
 
 
+@functools.lru_cache(maxsize=None)
 def participle(verb):
     """Past participle, masculine singular."""
     verb = bare(verb)
@@ -144,6 +152,7 @@ def _imperfect_stem(verb):
     return "ét" if verb == "être" else present(verb)[3][:-3]
 
 
+@functools.lru_cache(maxsize=None)
 def conjugate(verb, tense, person):
     """One simple form. tense: pres, impf, fut, cond, subj, imp; person: 0 (je) to 5 (ils)."""
     verb = bare(verb)
@@ -232,6 +241,7 @@ def agree(adjective, gender, number, fem=None, following=""):
     return adjective
 
 
+@functools.lru_cache(maxsize=None)
 def agree_participle(form, gender, number):
     """Past participle agreement: regular in every verb once the base form is known."""
     if gender == "f":
@@ -256,6 +266,7 @@ def possessive(person, gender, number, following):
     return POSSESSIVE[gender][person]
 
 
+@functools.lru_cache(maxsize=None)
 def determine(kind, gender, number, core, person=0):
     """Put a determiner before a noun group. kind: def, indef, dem, poss, part, de, or a literal word."""
     fem = gender == "f"

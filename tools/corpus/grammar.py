@@ -12,7 +12,15 @@ from .french_verbs import WITH_ETRE
 # Children neither drive, sell nor drink wine, so they are subjects only where a pattern allows it.
 YOUNG = ("bébé", "enfant", "garçon", "fille", "élève")
 FEMININE_CLOTHES = ("robe", "jupe")
-SMALL = ("haricot", "fraise", "cerise")      # one never buys or eats just one
+SMALL = ("haricot", "fraise", "cerise", "oignon")      # one never buys or eats just one
+PASSING = ("client", "touriste")      # met in a shop or a street; nobody knows their days and habits
+ALCOHOL = ("vin", "bière")
+# What nobody asks for, and praise that would sound odd in a chore or before the first taste.
+UNWANTED = ("sale", "vide", "lourd", "lent")
+IDLE_PRAISE = "confortable élégant pratique moderne calme cher utile délicieux bon sucré beau joli".split()
+CHORES = ("nettoyer laver réparer peindre ouvrir fermer goûter couper allumer éteindre utiliser nourrir "
+          "cacher signer chercher prendre").split()
+WANTING = "vouloir acheter choisir louer apporter préférer adorer".split()
 MASS = ("food", "drink", "spice", "resource")
 
 
@@ -153,7 +161,8 @@ class Sampler:
         return noun_phrase(noun, "poss", "p" if plural else "s", None, owner)
 
     def role(self, det="def", plural=False, young=False):
-        choices = [n for n in nouns.of("role") if n.lemma != "bébé" and (young or n.lemma not in YOUNG)]
+        barred = ("bébé",) + PASSING + (() if young else YOUNG)
+        choices = [n for n in nouns.of("role") if n.lemma not in barred]
         return noun_phrase(self.pick(choices), det, "p" if plural else "s")
 
     def subject(self, third=False, young=False):
@@ -205,16 +214,30 @@ class Sampler:
     def object_of(self, verb, subject, dets=None, neg=False, with_adjective=0.3, plural=False):
         """A sensible direct object of a transitive verb. plural: what is read, watched or eaten is plural."""
         choices = verb.objects
-        if subject.gender == "m" and subject.person in (2, 5):
+        if subject.gender == "m" and subject.person in (2, 5):        # for the others every noun suits
             choices = [n for n in choices if n.lemma not in FEMININE_CLOTHES]
+        if subject.lemma in YOUNG + ("fils",):
+            choices = [n for n in choices if n.lemma not in ALCOHOL]
+        if verb.fr == "manger":
+            choices = [n for n in choices if n.lemma != "oignon"]       # not by itself
         noun = self.pick(choices)
         self.combine("vo", verb.fr, noun.lemma)
         mass = noun.cls in MASS
-        allowed = [d for d in (dets or verb.dets) if d != ("indef" if mass else "part")]
+        # A possessive only where the verb likes one: nobody watches « his program ».
+        allowed = [d for d in (dets or verb.dets) if d != ("indef" if mass else "part")
+                   and (d != "poss" or "poss" in verb.dets)]
         det = self.pick(allowed or ["def"])
         number = "s"
         if noun.cls in ("fruit", "dish") and det == "poss":
             det = "def"
+        if noun.lemma in ("bus", "taxi") and det == "poss":
+            det = "def"
+        if noun.lemma == "jouet" and det == "poss":
+            det = "dem"               # most subjects are too old for toys of their own
+        if noun.cls == "fruit" and verb.fr in ("acheter", "apporter", "laver"):
+            number = "p"
+        if det == "poss" and subject.number == "p" and is_personal(noun):
+            number = "p"              # each of them has one: they put on their hats
         if not mass and noun.cls in ("fruit", "tool", "text", "gift") and det != "poss" and self.chance(0.25):
             number = "p"
         if plural and noun.cls in ("text", "writing", "show", "fruit"):
@@ -226,8 +249,20 @@ class Sampler:
         if verb.fr in ("écrire", "finir", "commencer", "préparer"):
             with_adjective = 0        # one does not write an old letter
         # Nobody washes what is clean already.
-        without = ("propre",) if verb.fr in ("laver", "nettoyer") else ()
+        without = ["propre"] if verb.fr in ("laver", "nettoyer") else []
+        without += ("bon", "mauvais") if det == "def" else ()      # a verdict, not a way to tell things apart
+        without += UNWANTED if verb.fr in WANTING else IDLE_PRAISE if verb.fr in CHORES else ()
         return self.phrase(noun, det, number, with_adjective, subject, without)
+
+
+def is_personal(noun):
+    """Whether everybody has their own, so that several people have several."""
+    return noun.cls == "clothes" or noun.lemma in ("passeport", "portefeuille")
+
+
+def suits(noun, subject):
+    """Whether the subject may own or wear it: skirts and dresses are left to women and to I, you, we."""
+    return noun.lemma not in FEMININE_CLOTHES or subject.gender == "f" or subject.person not in (2, 5)
 
 
 def pronoun_for(person):
@@ -290,6 +325,12 @@ def clause(subject, fr, en, tenses, rest=("", ""), neg="", clitics="", adverb=("
     english_text = english.clause(subject.en, subject.person, en, tenses[1], en_rest, negative,
                                   " ".join(w for w in (adverb[1], never) if w), bool(question))
     return french_text, english_text
+
+
+def comparison(subject, fr, en, negated, other):
+    """« fr que other »; negated: « moins grand » is isn't as big, since English avoids less big."""
+    french_text = french_clause(subject, "être", "pres", fr + " que " + other[0])
+    return french_text, english.clause(subject.en, subject.person, "be", "pres", en + " " + other[1], negated)
 
 
 def conj_present(verb):

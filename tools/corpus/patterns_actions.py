@@ -5,7 +5,7 @@ A bare present of an event is progressive in English; with an adverb of habit it
 
 from . import nouns, verbs, words
 from .french import infinitive
-from .grammar import FEMININE_CLOTHES, clause, conj_present, noun_phrase
+from .grammar import YOUNG, clause, conj_present, noun_phrase, suits
 from .registry import pattern
 
 # Over in an instant, so « is finding » would be odd; these are used in other tenses.
@@ -13,10 +13,15 @@ PUNCTUAL = "trouver perdre oublier casser acheter garder adorer jeter commencer 
 # Too slight to be remembered weeks later.
 BRIEF = ("mettre porter ouvrir fermer allumer éteindre couper goûter manger boire nourrir essayer "
          "garder").split()
+SOON = words.FUTURE_TIMES[:1] + words.FUTURE_TIMES[8:]      # and nobody plans them weeks ahead
+UNPLANNED = ("perdre", "oublier", "casser", "garder", "trouver")      # nobody sets a date for these
 LASTING = tuple(v for v in verbs.TRANSITIVES if v.fr not in PUNCTUAL)
 EVENTS = tuple(v for v in LASTING if v.kind == "event")
 DOABLE = tuple(v for v in verbs.TRANSITIVES if v.kind == "event")
-HABITUAL = verbs.among(verbs.TRANSITIVES, "manger boire porter lire écrire conduire regarder utiliser")
+HABITUAL = verbs.among(verbs.TRANSITIVES, "manger boire porter lire écrire conduire regarder") + tuple(
+    v._replace(objects=(nouns.noun("ordinateur"), nouns.noun("téléphone")))
+    for v in verbs.among(verbs.TRANSITIVES, "utiliser"))
+FOREVER = "vendre acheter visiter conduire porter finir lire louer jeter oublier adorer traduire".split()
 EVERYDAY = ("fruit", "food", "drink", "dish", "text", "writing", "clothes", "pair")
 GENERIC = verbs.among(verbs.TRANSITIVES, "manger boire porter lire acheter")
 
@@ -28,8 +33,26 @@ def without_some(text):
 
 def habit_object(g, verb, subject):
     dets = [d for d in verb.dets if d in ("indef", "part")] or ["def"]
-    thing = g.object_of(verb, subject, dets, with_adjective=0.2, plural="indef" in dets)
+    # A habit is with things in general, and « le bus lent » would be one of them.
+    thing = g.object_of(verb, subject, dets, with_adjective=0 if dets == ["def"] else 0.2,
+                        plural="indef" in dets)
     return thing.fr, without_some(thing.en)
+
+
+def is_brief(verb, thing):
+    """Too slight for a far-off date: turning on a lamp, or buying apples."""
+    return verb.fr in BRIEF or bool(thing.lemma) and \
+        nouns.noun(thing.lemma).cls in ("fruit", "food", "drink", "dish")
+
+
+def past_times(verb, thing):
+    return words.PAST_TIMES[:2] if is_brief(verb, thing) else words.PAST_TIMES
+
+
+def future_times(verb, thing):
+    if verb.fr == "porter":
+        return SOON[:-1]        # one wears a thing for a day, not in an hour
+    return SOON if is_brief(verb, thing) else words.FUTURE_TIMES
 
 
 def at_times(g, times, pair, front=0.25):
@@ -65,7 +88,9 @@ def action_often(g):
 def action_habit(g):
     s, v = g.subject(), g.pick(HABITUAL)
     pair = clause(s, v.fr, v.en, ("pres", "pres"), habit_object(g, v, s))
-    return at_times(g, words.HABIT_TIMES, pair) + (".",)
+    # Coats are for winter, and a phone is for every day.
+    times = words.HABIT_TIMES[:-1] if v.fr in ("porter", "utiliser") else words.HABIT_TIMES
+    return at_times(g, times, pair) + (".",)
 
 
 @pattern(topic=True)
@@ -77,10 +102,9 @@ def action_past(g):
 
 @pattern(topic=True)
 def action_past_time(g):
-    s, v = g.subject(), g.pick(DOABLE)
+    s, v = g.subject(), g.pick([v for v in DOABLE if v.fr != "garder"])
     o = g.object_of(v, s)
-    times = words.PAST_TIMES[:2] if v.fr in BRIEF else words.PAST_TIMES
-    return at_times(g, times, clause(s, v.fr, v.en, ("pc", "past"), (o.fr, o.en))) + (".",)
+    return at_times(g, past_times(v, o), clause(s, v.fr, v.en, ("pc", "past"), (o.fr, o.en))) + (".",)
 
 
 @pattern(topic=True)
@@ -96,6 +120,8 @@ def action_already(g):
     o = g.object_of(v, s, dets=("def", "dem", "poss"))
     if g.chance(0.5):
         return clause(s, v.fr, v.en, ("pc", "perf"), (o.fr, o.en), adverb=("déjà", "already")) + (".",)
+    if v.fr in UNPLANNED:
+        return None        # « not yet » would make a plan of it
     return clause(s, v.fr, v.en, ("pc", "perf"), (o.fr, o.en), neg="pas encore") + (".",)
 
 
@@ -111,35 +137,36 @@ def action_never_yet(g):
 
 @pattern(topic=True)
 def action_future(g):
-    s, v = g.subject(), g.pick([v for v in DOABLE if v.fr not in ("perdre", "oublier", "casser", "garder")])
+    s, v = g.subject(), g.pick([v for v in DOABLE if v.fr not in UNPLANNED])
     o = g.object_of(v, s)
     pair = clause(s, v.fr, v.en, ("fut", "will"), (o.fr, o.en))
-    return (at_times(g, words.FUTURE_TIMES, pair) if g.chance(0.7) else pair) + (".",)
+    return (at_times(g, future_times(v, o), pair) if g.chance(0.7) else pair) + (".",)
 
 
 @pattern(topic=True)
 def action_future_negative(g):
     s, v = g.subject(), g.pick(DOABLE)
     o = g.object_of(v, s, neg=True)
-    return clause(s, v.fr, v.en, ("fut", "will"), (o.fr, o.en), neg=g.pick(("pas", "jamais"))) + (".",)
+    neg = g.pick(("pas", "jamais")) if v.fr in FOREVER else "pas"
+    return clause(s, v.fr, v.en, ("fut", "will"), (o.fr, o.en), neg=neg) + (".",)
 
 
 @pattern(topic=True)
 def action_going_to(g):
-    s, v = g.subject(), g.pick([v for v in DOABLE if v.fr not in ("perdre", "oublier", "garder")])
+    s, v = g.subject(), g.pick([v for v in DOABLE if v.fr not in UNPLANNED])
     o = g.object_of(v, s)
     neg = "pas" if g.chance(0.25) else ""
     fr, _ = clause(s, "aller", "go", ("pres", "pres"), (v.fr + " " + o.fr, ""), neg)
     _, en = clause(s, v.fr, v.en, ("pres", "going"), ("", o.en), neg)
     if neg and o.fr.split()[0] in ("un", "une", "des", "du"):
         return None        # « pas » would change the article here
-    return (at_times(g, words.FUTURE_TIMES, (fr, en), 0.1) if g.chance(0.5) else (fr, en)) + (".",)
+    return (at_times(g, future_times(v, o), (fr, en), 0.1) if g.chance(0.5) else (fr, en)) + (".",)
 
 
 def none_of(g, verb, subject):
     """The object of a general negation: pas de pommes, pas de pain = apples, bread."""
-    noun = g.pick([n for n in verb.objects if n.cls in EVERYDAY and
-                   (n.lemma not in FEMININE_CLOTHES or subject.gender == "f")])
+    noun = g.pick([n for n in verb.objects if n.cls in EVERYDAY and suits(n, subject)
+                   and n.lemma not in ("eau", "pizza")])
     g.combine("vo", verb.fr, noun.lemma)
     one = verb.fr == "porter" or noun.cls in ("food", "drink")
     thing = noun_phrase(noun, "de", "s" if one else "p")
@@ -188,9 +215,16 @@ def action_nobody(g):
     return clause(s, v.fr, v.en, tenses, place, neg="personne") + (".",)
 
 
+def doing(g, subject, barred=()):
+    """An intransitive verb; children do not smoke."""
+    barred += ("fumer",) if subject.lemma in YOUNG else ()
+    return g.pick([v for v in verbs.INTRANSITIVES if v.fr not in barred])
+
+
 @pattern(topic=True)
 def doing_present(g):
-    s, v = g.subject(young=True), g.pick([v for v in verbs.INTRANSITIVES if v.fr != "voyager"])
+    s = g.subject(young=True)
+    v = doing(g, s, ("voyager",))
     neg = "pas" if g.chance(0.2) else ""
     pair = clause(s, v.fr, v.en, ("pres", "pres" if neg else "prog"), neg=neg)
     if neg and g.chance(0.7):
@@ -241,7 +275,8 @@ def doing_manner(g):
 
 @pattern(topic=True)
 def doing_past(g):
-    s, v = g.subject(young=True), g.pick(verbs.INTRANSITIVES)
+    s = g.subject(young=True)
+    v = doing(g, s)
     pair = clause(s, v.fr, v.en, ("pc", "past"), neg="pas" if g.chance(0.3) else "")
     return (at_times(g, words.PAST_TIMES[:2] + (("ce matin", "this morning"),), pair) if g.chance(0.6)
             else pair) + (".",)
@@ -254,7 +289,8 @@ CHILDHOOD = (("quand j'étais petit", "when I was little"), ("chaque été", "ev
 
 @pattern
 def used_to(g):
-    s, v = g.subject(), g.pick([v for v in verbs.INTRANSITIVES if v.fr not in FLEETING] + list(HABITUAL))
+    s, v = g.subject(), g.pick([v for v in verbs.INTRANSITIVES + HABITUAL
+                                if v.fr not in FLEETING + ("utiliser", "porter")])
     rest = habit_object(g, v, s) if v.objects else ("", "")
     pair = clause(s, v.fr, v.en, ("impf", "used"), rest)
     as_child = s.fr == "je" and v.fr not in ("conduire", "boire", "fumer", "travailler",
@@ -274,8 +310,9 @@ INTERRUPTIONS = (("quand le téléphone a sonné", "when the phone rang"),
 @pattern
 def was_doing(g):
     s = g.subject(young=True)
-    v = g.pick(tuple(v for v in verbs.INTRANSITIVES if v.fr not in ("voyager", "rêver")) +
-               verbs.among(EVENTS, "manger boire lire écrire regarder réparer nettoyer laver préparer"))
+    v = g.pick((doing(g, s, ("voyager", "rêver")),
+                g.pick(verbs.among(EVENTS, "manger boire lire écrire regarder réparer nettoyer laver "
+                                           "préparer"))))
     o = g.object_of(v, s, with_adjective=0.1) if v.objects else None
     fr, en = g.pick(INTERRUPTIONS)
     if s.person in (0, 3) and (" je " in fr or " nous " in fr) or s.fr in fr.split():
@@ -289,7 +326,7 @@ def reflexive_habit(g):
     s = g.subject(young=True)
     v = g.pick([v for v in verbs.REFLEXIVES if v.fr in ("se lever", "se coucher", "se réveiller")])
     if g.chance(0.5):
-        fr, en = g.clock(9, 12) if v.fr == "se coucher" else g.clock(5, 9)
+        fr, en = g.clock(8, 10) if v.fr == "se coucher" else g.clock(5, 9)
         rest = ("à " + fr, "at " + en)
     else:
         rest = g.pick((("tôt", "early"), ("tard", "late"), ("très tôt", "very early"),
@@ -325,7 +362,8 @@ def reflexive_going(g):
     # Getting up or dressed is not planned days ahead.
     soon = v.fr in ("se lever", "se réveiller", "s'habiller", "se doucher", "se dépêcher", "se coucher")
     times = words.FUTURE_TIMES[-1:] if soon else words.FUTURE_TIMES[-5:]
-    return (at_times(g, times, (fr, en), 0.1) if g.chance(0.5) else (fr, en)) + (".",)
+    return (at_times(g, times, (fr, en), 0.1) if v.fr != "se dépêcher" and g.chance(0.5)
+            else (fr, en)) + (".",)
 
 
 @pattern(topic=True)
@@ -341,6 +379,8 @@ def moved(g):
     if v.fr == "rentrer" or s.person in (0, 3):
         times = times[:-1]
     neg = "pas" if g.chance(0.2) else ""
+    if (neg or v.fr in ("sortir", "rentrer")) and v.fr != "tomber":
+        times = words.PAST_TIMES[:2] + words.PAST_TIMES[7:] + (("ce matin", "this morning"),)
     return at_times(g, times, clause(s, v.fr, v.en, ("pc", "past"), neg=neg), 0) + (".",)
 
 
@@ -349,4 +389,7 @@ def will_move(g):
     s = g.subject(young=True)
     v = g.pick([v for v in verbs.MOTIONS if v.fr not in ("tomber", "rester")])
     neg = "pas" if g.chance(0.2) else ""
-    return at_times(g, words.FUTURE_TIMES, clause(s, v.fr, v.en, ("fut", "will"), neg=neg), 0.15) + (".",)
+    if neg and v.fr == "arriver":
+        return None
+    times = SOON if v.fr == "sortir" else words.FUTURE_TIMES
+    return at_times(g, times, clause(s, v.fr, v.en, ("fut", "will"), neg=neg), 0.15) + (".",)

@@ -4,7 +4,7 @@
 """
 
 from . import adjectives, english, french, nouns
-from .grammar import Phrase, clause, noun_phrase
+from .grammar import Phrase, clause, comparison, noun_phrase, suits
 from .patterns_states import agreed
 from .registry import pattern
 
@@ -28,10 +28,10 @@ def compare_people(g):
                                                              g.role())), g.pick(adjectives.TRAITS)
     if other.fr in s.fr or s.fr in other.fr or s.lemma and s.lemma == other.lemma:
         return None
-    more, en = g.pick((("plus", english.compare(a.en)[0] + " than "), ("moins", "less " + a.en + " than "),
-                       ("aussi", "as " + a.en + " as ")))
-    return clause(s, "être", "be", ("pres", "pres"), ("%s %s que %s" % (more, agreed(a, s), other.fr),
-                                                      en + other.en)) + (".",)
+    degree = g.pick((("plus " + agreed(a, s), english.compare(a.en)[0] + " than", False),
+                     ("moins " + agreed(a, s),) + english.less(a.en),
+                     ("aussi " + agreed(a, s), "as " + a.en + " as", False)))
+    return comparison(s, *degree, (other.fr, other.en)) + (".",)
 
 
 @pattern
@@ -43,12 +43,12 @@ def compare_things(g):
         return None
     g.combine("na", second.lemma, a.lemma)
     s, other = noun_phrase(first, g.pick(("def", "dem"))), noun_phrase(second, g.pick(("def", "dem")))
-    fr, en = g.pick(((better(a, s), english.compare(a.en)[0] + " than"),
-                     ("moins " + agreed(a, s), "less " + a.en + " than"),
-                     ("aussi " + agreed(a, s), "as " + a.en + " as")))
-    if fr.startswith("moins") and a.lemma in ("bon", "mauvais", "petit"):
+    degree = g.pick(((better(a, s), english.compare(a.en)[0] + " than", False),
+                     ("moins " + agreed(a, s),) + english.less(a.en),
+                     ("aussi " + agreed(a, s), "as " + a.en + " as", False)))
+    if degree[0].startswith("moins") and a.lemma in ("bon", "mauvais", "petit"):
         return None
-    return clause(s, "être", "be", ("pres", "pres"), (fr + " que " + other.fr, en + " " + other.en)) + (".",)
+    return comparison(s, *degree, (other.fr, other.en)) + (".",)
 
 
 @pattern
@@ -98,6 +98,9 @@ def superlative(g):
     return "%s %s %s" % (lead[0], fr, scope[0]), "%s %s %s" % (lead[1], en, scope[1]), "."
 
 
+RELATIVES = "père mère frère sœur oncle tante cousin cousine grand-père grand-mère fils mari".split()
+
+
 @pattern
 def superlative_person(g):
     s, a = g.subject(third=True), g.pick(adjectives.TRAITS)
@@ -107,6 +110,9 @@ def superlative_person(g):
     group = g.pick((("de la classe", "in the class"), ("de la famille", "in the family"),
                     ("de l'équipe", "on the team"),
                     ("du groupe", "in the group")))
+    grown = s.lemma and s.lemma != s.fr
+    if grown and (group[1] == "in the class" or group[1] == "in the family" and s.lemma not in RELATIVES):
+        return None
     return clause(s, "être", "be", g.pick((("pres", "pres"), ("impf", "past"))),
                   ("%s %s %s" % (article, agreed(a, s), group[0]),
                    "the %s %s" % (english.compare(a.en)[1], group[1]))) + (".",)
@@ -117,7 +123,7 @@ def more_of(g):
     s, other = g.subject(third=True), g.pick((g.name(), g.relative(0), Phrase("moi", "me"),
                                               Phrase("toi", "you")))
     noun = g.pick(nouns.of("text", "clothes", "animal", "tool") + nouns.of("resource")[:2])
-    if other.fr in s.fr or s.fr in other.fr or noun.lemma in ("message", "passeport"):
+    if other.fr in s.fr or s.fr in other.fr or noun.lemma in ("message", "passeport") or not suits(noun, s):
         return None
     mass = noun.cls == "resource"
     fr_noun, en_noun = (noun.lemma, noun.en) if mass else (noun.plural, noun.en_plural)

@@ -4,54 +4,77 @@ After « si » and « quand » the tenses of the two languages differ, and are p
 """
 
 from . import adjectives, english, french, nouns, verbs, words
-from .grammar import Phrase, clause, conj_present, noun_phrase, object_pronoun, pronoun_for, with_pronoun
+from .grammar import (Phrase, clause, conj_present, noun_phrase, object_pronoun, pronoun_for, suits,
+                      with_pronoun)
 from .patterns_actions import DOABLE, LASTING, at_times
 from .patterns_states import agreed
 from .patterns_time import goal
 from .registry import pattern
 
-CONDITIONS = (("s'il fait beau", "if the weather is nice"), ("s'il pleut", "if it rains"),
-              ("s'il neige", "if it snows"),
-              ("si tu viens", "if you come"), ("si j'ai le temps", "if I have time"),
-              ("si Marie vient", "if Marie comes"),
-              ("s'il fait froid", "if it's cold"), ("si vous voulez", "if you want"),
-              ("si nous partons tôt", "if we leave early"))
+FAIR, FOUL, COMPANY, LEISURE = "fair", "foul", "company", "leisure"
+# (french, english, what it invites to)
+CONDITIONS = (("s'il fait beau", "if the weather is nice", FAIR), ("s'il pleut", "if it rains", FOUL),
+              ("s'il neige", "if it snows", FOUL), ("s'il fait froid", "if it's cold", FOUL),
+              ("si tu viens", "if you come", COMPANY), ("si Marie vient", "if Marie comes", COMPANY),
+              ("si vous voulez", "if you want", COMPANY),
+              ("si nous partons tôt", "if we leave early", COMPANY),
+              ("si j'ai le temps", "if I have time", LEISURE))
+# What each invites to: verbs alone, places, and verbs with an object.
+INVITES = {FAIR: ("sortir|se promener", "plage parc piscine marché stade", "laver visiter"),
+           FOUL: ("se reposer|rester", "cinéma musée bibliothèque théâtre restaurant",
+                  "regarder lire mettre"),
+           COMPANY: ("sortir|se promener", "plage parc cinéma musée théâtre restaurant marché",
+                     "regarder visiter préparer"),
+           LEISURE: ("se reposer|se promener|sortir", "plage parc piscine cinéma musée théâtre restaurant "
+                     "bibliothèque", "regarder lire visiter nettoyer")}
+WARM = ("manteau", "pull", "écharpe", "gant", "botte")
+COSTLY = nouns.of("car", "bike", "furniture", "device") + (nouns.noun("bague"), nouns.noun("montre"))
 
 
-def plan(g, subject, tenses, costly=False):
-    """Something to do under a condition; costly: what money would make possible."""
-    kind = g.pick((0, 2)) if costly else g.number(0, 2)
+def plan(g, subject, tenses, mood):
+    """Something to do in a mood of INVITES."""
+    alone, places, verbs_used = INVITES[mood]
+    kind = g.number(0, 2)
     if kind == 0:
-        v = g.pick(verbs.among(verbs.INTRANSITIVES, "voyager") if costly
-                   else verbs.named(verbs.REFLEXIVES, "se reposer", "se promener") +
-                   verbs.among(verbs.MOTIONS, "sortir"))
-        return clause(subject, v.fr, v.en, tenses)
+        v = g.pick(verbs.named(verbs.REFLEXIVES + verbs.MOTIONS, *alone.split("|")))
+        rest = ("à la maison", "at home") if v.fr == "rester" else ("", "")
+        return clause(subject, v.fr, v.en, tenses, rest)
     if kind == 1:
-        noun, fr, en = goal(g)
+        noun, fr, en = goal(g, places.split())
         g.combine("vo", "aller", noun.lemma)
         return clause(subject, "aller", "go", tenses, (fr, "to " + en))
-    wanted = "acheter visiter louer" + ("" if costly else " laver nettoyer mettre regarder lire")
-    v = g.pick([v for v in DOABLE if v.fr in wanted.split()])
-    o = g.object_of(v, subject, with_adjective=0.15)
+    v = g.pick([v for v in verbs.among(DOABLE, verbs_used) if v.en != "prepare for"])
+    if v.fr == "mettre":
+        v = v._replace(objects=tuple(n for n in v.objects if n.lemma in WARM))
+    if v.fr == "laver":
+        v = v._replace(objects=nouns.of("car"))
+    o = g.object_of(v, subject, with_adjective=0)
+    return clause(subject, v.fr, v.en, tenses, (o.fr, o.en))
+
+
+def purchase(g, subject, tenses):
+    """What money would make possible."""
+    v = g.pick(verbs.among(DOABLE, "acheter visiter louer") + verbs.among(verbs.INTRANSITIVES, "voyager"))
+    if v.fr == "acheter":
+        v = v._replace(objects=COSTLY, dets=("indef", "dem"))
+    o = g.object_of(v, subject, with_adjective=0.15) if v.objects else Phrase("", "")
     return clause(subject, v.fr, v.en, tenses, (o.fr, o.en))
 
 
 @pattern
 def if_future(g):
-    s, condition = g.subject(), g.pick(CONDITIONS)
-    # Some conditions only make sense for certain people, and the wash waits for fair weather.
+    s, (if_fr, if_en, mood) = g.subject(), g.pick(CONDITIONS)
+    # Some conditions only make sense for certain people.
     allowed = {"si j'ai le temps": ("je",), "si nous partons tôt": ("nous",),
                "si vous voulez": ("nous", "je")}
-    if s.fr not in allowed.get(condition[0], (s.fr,)):
+    if s.fr not in allowed.get(if_fr, (s.fr,)):
         return None
-    if (condition[0] == "si tu viens" and s.person in (1, 4)) or "Marie" in s.fr and "Marie" in condition[0]:
+    if (if_fr == "si tu viens" and s.person in (1, 4)) or "Marie" in s.fr and "Marie" in if_fr:
         return None
-    result = plan(g, s, ("fut", "will"))
-    if condition[0] in ("s'il pleut", "s'il neige", "s'il fait froid") and " lave" in result[0]:
-        return None
+    result = plan(g, s, ("fut", "will"), mood)
     if g.chance(0.5):
-        return condition[0] + ", " + result[0], condition[1] + ", " + result[1], "."
-    return result[0] + " " + condition[0], result[1] + " " + condition[1], "."
+        return if_fr + ", " + result[0], if_en + ", " + result[1], "."
+    return result[0] + " " + if_fr, result[1] + " " + if_en, "."
 
 
 WISHES = (("avoir", ("plus de temps", "more time")), ("avoir", ("de l'argent", "money")),
@@ -68,7 +91,10 @@ def if_would(g):
     # English uses « were » for every person after if.
     fr = clause(s, verb, "have", ("impf", "past"), (fr_rest, ""))[0]
     condition = "si " + fr, "if %s %s %s" % (s.en, "were" if verb == "être" else "had", rest[1])
-    result = plan(g, pronoun_for(s), ("cond", "would"), rest[0] in ("riche", "de l'argent"))
+    if rest[0] in ("riche", "de l'argent"):
+        result = purchase(g, pronoun_for(s), ("cond", "would"))
+    else:
+        result = plan(g, pronoun_for(s), ("cond", "would"), LEISURE)
     return condition[0] + ", " + result[0], condition[1] + ", " + result[1], "."
 
 
@@ -98,7 +124,7 @@ def because(g):
             [("rentrer", "go home", ("", ""), ""), ("fermer", "close", ("la fenêtre", "the window"), ""),
              ("fermer", "close", ("la porte", "the door"), "")]
     if rest[0] == "froid" and g.chance(0.5):
-        clothing = noun_phrase(nouns.noun(g.pick(("manteau", "pull", "écharpe"))), "poss", "s", None,
+        clothing = noun_phrase(nouns.noun(g.pick(("manteau", "pull", "écharpe"))), "poss", s.number, None,
                                s.person, s.gender == "f")
         choices = [("mettre", "put on", (clothing.fr, clothing.en), "")]
     vf, ve, vr, neg = g.pick(choices)
@@ -114,7 +140,10 @@ def when_future(g):
     s, t = g.pronoun(), g.subject(third=True)
     v = g.pick(verbs.among(verbs.MOTIONS, "partir arriver revenir"))
     when = clause(t, v.fr, v.en, ("fut", "pres"))
-    w = g.pick(verbs.among(DOABLE, "préparer ouvrir fermer acheter montrer regarder lire nettoyer"))
+    w = g.pick([w for w in verbs.among(DOABLE, "préparer ouvrir fermer acheter regarder lire nettoyer")
+                if w.en != "prepare for"])
+    if w.fr in ("ouvrir", "fermer"):
+        w = w._replace(objects=nouns.of("opening"))
     o = g.object_of(w, s, with_adjective=0.1)
     if t.en == s.en:
         return None
@@ -152,7 +181,7 @@ def think_that(g):
 
 
 MEANWHILE = {"écouter": "cuisiner marcher travailler courir étudier",
-             "manger": "travailler marcher parler étudier",
+             "manger": "travailler parler étudier",
              "boire": "travailler cuisiner parler", "regarder": "cuisiner parler", "lire": "marcher"}
 
 
@@ -170,10 +199,14 @@ def while_doing(g):
 @pattern(topic=True)
 def before_doing(g):
     s = g.subject()
-    v = g.pick(verbs.among(DOABLE, "lire fermer éteindre manger boire nettoyer finir mettre ouvrir"))
+    v = g.pick(verbs.among(DOABLE, "lire fermer éteindre manger boire nettoyer finir mettre"))
+    if v.fr == "fermer":
+        v = v._replace(objects=nouns.of("opening"))
     o = g.object_of(v, s, with_adjective=0.1)
     w = g.pick([w for w in verbs.MOTIONS + verbs.REFLEXIVES + verbs.INTRANSITIVES if w.fr in
                 ("partir", "sortir", "dormir", "travailler", "se coucher", "se reposer")])
+    if v.fr == "mettre" and w.fr not in ("partir", "sortir", "travailler"):
+        return None        # one does not dress to go to bed
     tenses = g.pick((("pc", "past"), ("fut", "will")))
     main = clause(s, v.fr, v.en, tenses, (o.fr, o.en))
     return ("%s avant de %s" % (main[0], french.infinitive(w.fr, s.person)),
@@ -287,6 +320,8 @@ def two_adjectives(g):
     v = g.pick((("avoir", "have", ("pres", "pres")), ("acheter", "buy", ("pc", "past")),
                 ("voir", "see", ("pc", "past")),
                 ("vouloir", "want", ("pres", "pres")), ("chercher", "look for", ("pres", "prog"))))
+    if a.lemma == "vieux" and v[0] in ("acheter", "vouloir", "chercher") or not suits(noun, s):
+        return None
     g.combine("vo", v[0], noun.lemma)
     return clause(s, v[0], v[1], v[2], (fr, en)) + (".",)
 
@@ -294,13 +329,13 @@ def two_adjectives(g):
 @pattern
 def still_waiting(g):
     """Two people, two actions at once: « Marie lit pendant que Paul dort »."""
-    s, t = g.pick((g.name(), g.relative(0))), g.pick((g.name(), g.role("def", young=True)))
+    s, t = g.pick((g.name(), g.relative(0))), g.pick((g.name(), g.relative(0)))
     if s.fr == t.fr:
         return None
-    v = g.pick(verbs.among(LASTING, "lire manger boire regarder réparer nettoyer laver préparer dessiner"))
+    v = g.pick([v for v in verbs.among(LASTING, "lire manger boire regarder réparer nettoyer laver préparer "
+                                                "dessiner") if v.en != "prepare for"])
     o = g.object_of(v, s, with_adjective=0.1)
-    w = g.pick(verbs.among(verbs.INTRANSITIVES,
-                           "dormir travailler étudier chanter danser nager courir marcher pleurer"))
+    w = g.pick(verbs.among(verbs.INTRANSITIVES, "dormir travailler étudier chanter danser cuisiner"))
     past = g.chance(0.5)
     tenses = ("impf", "pastprog") if past else conj_present(v)
     first = clause(s, v.fr, v.en, tenses, (o.fr, o.en))
@@ -314,7 +349,7 @@ def promise(g):
     v = g.pick(verbs.among(DOABLE, "réparer nettoyer laver apporter finir acheter lire corriger"))
     noun = g.pick([n for n in v.objects if n.cls not in ("food", "drink")])
     g.combine("vo", v.fr, noun.lemma)
-    thing = noun_phrase(noun, "def", "p" if noun.cls == "pair" else "s")
+    thing = noun_phrase(noun, "def", "p" if noun.cls in ("pair", "fruit") else "s")
     fr_pron, en_pron = object_pronoun(thing.gender, thing.number)
     verb, rest = with_pronoun(v.en, en_pron)
     lead = g.pick((("oublier", "forget", ("pc", "past"), "de"), ("essayer", "try", ("pc", "past"), "de"),

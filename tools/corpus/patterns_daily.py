@@ -4,8 +4,8 @@ Each verb here comes with the few complements it is really used with.
 """
 
 from . import english, french, nouns, verbs, words
-from .grammar import Phrase, clause, noun_phrase
-from .patterns_actions import DOABLE, at_times, without_some
+from .grammar import Phrase, clause, noun_phrase, suits
+from .patterns_actions import DOABLE, SOON, at_times, without_some
 from .patterns_compare import NOT_GRADED, better
 from .patterns_states import agreed
 from .registry import pattern
@@ -41,14 +41,16 @@ def daily_past(g):
         return None
     pair = clause(s, fr, en, ("pc", "past"), rest, "pas" if rest[0][:2] in ("la", "le", "du", "da", "")
                   and g.chance(0.25) else "")
-    return (at_times(g, words.PAST_TIMES[:4], pair) if g.chance(0.5) else pair) + (".",)
+    slight = fr in ("entendre", "entrer", "monter", "descendre", "s'ennuyer", "obéir")
+    times = words.PAST_TIMES[:2] if slight else words.PAST_TIMES[:4]
+    return (at_times(g, times, pair) if g.chance(0.5) else pair) + (".",)
 
 
 @pattern(topic=True)
 def daily_future(g):
     s = g.subject()
-    fr, en, complements = g.pick(DAILY[:9])
-    times = words.FUTURE_TIMES[:1] + words.FUTURE_TIMES[8:]
+    fr, en, complements = g.pick([d for d in DAILY[:9] if d[0] not in ("entrer", "entendre")])
+    times = words.FUTURE_TIMES[:1] if fr in ("gagner", "réussir") else SOON
     return at_times(g, times, clause(s, fr, en, ("fut", "will"), g.pick(complements)), 0.15) + (".",)
 
 
@@ -72,17 +74,19 @@ SEASONS = (("en hiver", "in winter"), ("au printemps", "in spring"), ("en été"
 @pattern(topic=True)
 def in_season(g):
     s = g.subject()
-    fr, en, rest = g.pick((("rester", "stay", ("à la maison", "at home")),
-                           ("se promener", "take a walk", ("dans la forêt", "in the forest")),
-                           ("nager", "swim", ("dans le lac", "in the lake")),
-                           ("voyager", "travel", ("en train", "by train")),
-                           ("travailler", "work", ("dans le jardin", "in the garden")),
-                           ("aller", "go", ("à la plage", "to the beach")),
-                           ("courir", "run", ("dans le parc", "in the park")),
-                           ("boire", "drink", ("du thé", "tea")),
-                           ("porter", "wear", ("un manteau", "a coat"))))
+    cold, mild, any_season = SEASONS[::3], SEASONS[1:], SEASONS
+    fr, en, rest, seasons = g.pick((
+        ("rester", "stay", ("à la maison", "at home"), cold),
+        ("se promener", "take walks", ("dans la forêt", "in the forest"), mild),
+        ("nager", "swim", ("dans le lac", "in the lake"), SEASONS[2:3]),
+        ("voyager", "travel", ("en train", "by train"), any_season),
+        ("travailler", "work", ("dans le jardin", "in the garden"), mild),
+        ("aller", "go", ("à la plage", "to the beach"), SEASONS[2:3]),
+        ("courir", "run", ("dans le parc", "in the park"), any_season),
+        ("boire", "drink", ("du thé", "tea"), cold),
+        ("porter", "wear", ("un manteau", "a coat"), cold)))
     g.combine("vo", fr, rest[0].split()[-1])
-    return at_times(g, SEASONS, clause(s, fr, en, ("pres", "pres"), rest), 0.5) + (".",)
+    return at_times(g, seasons, clause(s, fr, en, ("pres", "pres"), rest), 0.5) + (".",)
 
 
 @pattern
@@ -158,7 +162,7 @@ def answer(g):
 def several(g):
     s, v = g.subject(), g.pick(verbs.among(DOABLE, "acheter lire trouver perdre casser apporter choisir "
                                                    "visiter"))
-    noun = g.pick([n for n in v.objects if n.cls not in ("food", "drink", "pair")])
+    noun = g.pick([n for n in v.objects if n.cls not in ("food", "drink", "pair") and suits(n, s)])
     g.combine("vo", v.fr, noun.lemma)
     if g.chance(0.5) and v.fr not in ("perdre", "casser"):
         other = french.determine("une autre" if noun.gender == "f" else "un autre", noun.gender, "s",

@@ -4,8 +4,8 @@ The English side is written from its own idiom, so the verb often changes and su
 """
 
 from . import english, french, nouns, verbs, words
-from .grammar import FEMININE_CLOTHES, Phrase, clause, noun_phrase
-from .patterns_actions import DOABLE, EVENTS
+from .grammar import UNWANTED, Phrase, clause, noun_phrase, suits
+from .patterns_actions import DOABLE, EVENTS, is_brief
 from .phrases import FIXED
 from .registry import pattern
 
@@ -17,7 +17,8 @@ FEELINGS = (("faim", "hungry"), ("soif", "thirsty"), ("froid", "cold"), ("chaud"
 @pattern(topic=True)
 def have_feeling(g):
     s, (fr, en) = g.subject(young=True), g.pick(FEELINGS)
-    neg = g.pick(("", "", "pas", "plus")) if fr != "de la chance" else ""
+    lasting = fr in ("raison", "tort")       # a feeling passes, being right does not
+    neg = g.pick(("", "", "pas") + (() if lasting else ("plus",))) if fr != "de la chance" else ""
     tenses = g.pick((("pres", "pres"), ("pres", "pres"), ("impf", "past"), ("fut", "will")))
     intensity = ("très ", "very ") if neg == "" and fr in ("faim", "soif", "froid", "chaud",
                                                            "peur") and g.chance(0.4) else ("", "")
@@ -42,7 +43,7 @@ def afraid_of(g):
     if noun.cls == "animal":
         fr, en = noun_phrase(noun, "def", "p").fr, noun.en_plural
     else:
-        fr, en = noun_phrase(noun, "def").fr, {"avion": "planes"}.get(noun.lemma, "the " + noun.en)
+        fr, en = noun_phrase(noun, "def").fr, {"avion": "flying"}.get(noun.lemma, "the " + noun.en)
     neg = "pas" if g.chance(0.3) else ""
     tenses = ("impf", "past") if g.chance(0.25) else ("pres", "pres")
     return clause(s, "avoir", "be", tenses, ("peur " + de_article(fr), "afraid of " + en), neg) + (".",)
@@ -61,13 +62,14 @@ def de_article(phrase):
 def need(g):
     s = g.subject()
     noun = g.pick(nouns.of("resource", "tool", "clothes", "device", "food", "drink", "spice", "bike", "car"))
-    if noun.lemma in FEMININE_CLOTHES and s.gender == "m":
+    if not suits(noun, s) or noun.lemma in ("bague", "jouet"):
         return None
     g.combine("vo", "avoir besoin", noun.lemma)
     if noun.cls in ("resource", "food", "drink", "spice"):
         rest = "besoin de " + noun.lemma, noun.en
     else:
-        thing = g.phrase(noun, g.pick(("indef", "indef", "dem", "poss")), "s", 0.3, s)
+        thing = g.phrase(noun, g.pick(("indef", "indef", "dem", "poss")), "s", 0.3, s,
+                         UNWANTED + ("vieux", "cher"))
         rest = "besoin de " + thing.fr, thing.en
     tenses, neg = g.pick(((("pres", "pres"), ""), (("pres", "pres"), "pas"), (("fut", "will"), ""),
                           (("impf", "past"), "")))
@@ -152,7 +154,7 @@ def i_miss(g):
     misser = g.pick(((0, "me", "I"), (3, "nous", "we"), (4, "vous", "you"), (1, "te", "you")))
     mine = missed.fr.split()[0] in ("mon", "ma", "mes")
     same = misser[0] == missed.person or {misser[0], missed.person} == {1, 4}
-    if same or (mine and misser[0] in (1, 4)):
+    if same or mine and (misser[0] in (1, 4) or misser[0] == 3 and missed.lemma == "mari"):
         return None
     tenses = g.pick((("pres", "pres"), ("fut", "will"), ("pc", "past")))
     extra = g.pick((("", ""), ("beaucoup", "a lot")))
@@ -206,7 +208,7 @@ def just_did(g):
                       verbs.named(verbs.REFLEXIVES, "se lever", "se coucher", "se réveiller", "s'habiller") +
                       verbs.among(verbs.MOTIONS, "revenir")), Phrase("", "")
     else:
-        v = g.pick([v for v in DOABLE if v.fr not in ("porter", "garder")])
+        v = g.pick([v for v in DOABLE if v.fr not in "porter garder chercher utiliser conduire".split()])
         o = g.object_of(v, s, with_adjective=0.15)
     fr = clause(s, "venir", "come", ("pres", "pres"),
                 (("de " + french.infinitive(v.fr, s.person) + " " + o.fr).strip(), ""))[0]
@@ -244,7 +246,7 @@ def since(g):
         city = g.pick(words.CITIES)
         fr, en, tense, rest = "habiter", "live", "perfprog", ("à " + city[0], "in " + city[1])
     elif kind == "work":
-        place = noun_phrase(g.pick(nouns.of("building")[3:9]), "dem")
+        place = noun_phrase(nouns.noun(g.pick("gare hôpital banque supermarché boulangerie".split())), "dem")
         fr, en, tense, rest = "travailler", "work", "perfprog", ("dans " + place.fr, "in " + place.en)
     elif kind == "learn":
         language = g.pick(words.LANGUAGES)
@@ -290,11 +292,13 @@ def it_has_been(g):
 @pattern(topic=True)
 def ago(g):
     s = g.subject()
-    span = g.pick(SPANS)
     v = g.pick(verbs.among(DOABLE, "acheter vendre perdre trouver visiter louer lire réparer commencer "
                                    "finir") +
                verbs.among(verbs.MOTIONS, "partir arriver") + verbs.among(verbs.MOTIONS, "revenir"))
     o = g.object_of(v, s, with_adjective=0.1) if v.objects else Phrase("", "")
+    # Nobody recalls after years the apples they bought, and a visit is spoken of days later.
+    short = is_brief(v, o) or v.fr in ("perdre", "commencer", "finir", "réparer", "lire")
+    span = g.pick(SPANS[:3] + SPANS[8:] if short else LONG_SPANS)
     return clause(s, v.fr, v.en, ("pc", "past"), ((o.fr + " il y a " + span[0]).strip(),
                                                   (o.en + " " + span[1] + " ago").strip())) + (".",)
 
@@ -322,7 +326,9 @@ def polite_request(g):
     s = g.pick((Phrase("je", "I", person=0), Phrase("nous", "we", person=3, number="p")))
     noun = g.pick(nouns.of("drink", "food", "dish", "fruit", "clothes", "gift"))
     g.combine("vo", "vouloir", noun.lemma)
-    thing = g.phrase(noun, "part" if noun.cls in ("drink", "food") else "indef", "s", 0.35)
+    thing = g.phrase(noun, "part" if noun.cls in ("drink", "food") else "indef",
+                     "p" if noun.cls == "fruit" else "s", 0.35,
+                     without=UNWANTED + ("vieux", "cher"))
     please = g.pick((("", ""), (", s'il vous plaît", ", please")))
     pair = clause(s, "vouloir", "like", ("cond", "would"), (thing.fr, thing.en))
     return pair[0] + please[0], pair[1] + please[1], "."

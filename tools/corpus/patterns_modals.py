@@ -6,6 +6,7 @@ Each French modal has one English counterpart here: peut = can, doit = must, dev
 from . import english, french, nouns, verbs, words
 from .grammar import Phrase, clause, noun_phrase, object_pronoun, with_pronoun
 from .patterns_actions import DOABLE, at_times
+from .patterns_pronouns import LENT
 from .registry import pattern
 
 ORDERED = verbs.among(DOABLE, "manger lire acheter mettre prendre ouvrir fermer nettoyer laver réparer "
@@ -15,12 +16,21 @@ BARE = (verbs.among(verbs.INTRANSITIVES, "dormir travailler étudier chanter dan
         verbs.named(verbs.REFLEXIVES, "se reposer", "se promener"))
 
 
-def action(g, subject, pool=DOABLE, intransitive=0.3, dets=None):
+# Nobody is told not to do these.
+ALWAYS_RIGHT = ("finir commencer corriger préparer trouver nourrir nettoyer réparer apporter choisir "
+                "travailler étudier marcher rester").split() + ["se reposer", "se promener"]
+
+
+IDLE = [v.en for v in BARE] + ["stay", "go out"]      # no deadline for these
+
+
+def action(g, subject, pool=DOABLE, intransitive=0.3, dets=None, barred=()):
     """(infinitive phrase, english base phrase) of something to do."""
     if g.chance(intransitive):
-        v = g.pick(BARE + verbs.among(verbs.MOTIONS, "partir sortir rester"))
+        v = g.pick([v for v in BARE + verbs.among(verbs.MOTIONS, "partir sortir rester")
+                    if v.fr not in barred])
         return french.infinitive(v.fr, subject.person), v.en
-    v = g.pick([v for v in pool if v.fr not in ("perdre", "oublier", "casser")])
+    v = g.pick([v for v in pool if v.fr not in ("perdre", "oublier", "casser") and v.fr not in barred])
     o = g.object_of(v, subject, dets=dets, with_adjective=0.12)
     return v.fr + " " + o.fr, v.en + " " + o.en
 
@@ -28,7 +38,8 @@ def action(g, subject, pool=DOABLE, intransitive=0.3, dets=None):
 def modal(g, fr_modal, fr_tense, en_modal, neg_ok=True):
     s = g.subject()
     neg = "pas" if neg_ok and g.chance(0.3) else ""
-    fr_inf, en_base = action(g, s, dets=("def", "dem", "poss") if neg else None)
+    fr_inf, en_base = action(g, s, dets=("def", "dem", "poss") if neg else None,
+                             barred=ALWAYS_RIGHT if neg and en_modal == "should" else ())
     fr = clause(s, fr_modal, "be", (fr_tense, "pres"), (fr_inf, ""), neg)[0]
     head, _, tail = en_base.partition(" ")
     return s, fr, english.clause(s.en, s.person, head, en_modal, tail, bool(neg))
@@ -89,10 +100,15 @@ def would_like_to(g):
 @pattern
 def have_to(g):
     """« Il faut » + infinitive, addressed to everybody: you have to."""
-    fr_inf, en_base = action(g, Phrase("", "", person=2), ORDERED, 0.2, ("def", "indef", "part", "dem"))
+    lead = g.pick((("il faut", "you have to"), ("il ne faut pas", "you must not")))
+    fr_inf, en_base = action(g, Phrase("", "", person=2), ORDERED, 0.2, ("def", "part", "dem"),
+                             ["mettre", "essayer"] + ([] if lead[0] == "il faut" else ALWAYS_RIGHT))
     time = g.pick((("", ""), ("maintenant", "now"), ("ce soir", "tonight"), ("avant midi", "before noon"),
                    ("demain", "tomorrow")))
-    lead = g.pick((("il faut", "you have to"), ("il ne faut pas", "you must not")))
+    forbidden = lead[0] != "il faut"
+    if fr_inf.startswith("garder") or time[0] == "avant midi" and (
+            en_base in IDLE or forbidden and fr_inf.split()[0] not in ("partir", "manger", "ouvrir")):
+        time = ("", "")
     if lead[0] != "il faut" and (fr_inf.split()[1:2] or [""])[0] in ("un", "une", "des", "du", "de"):
         return None
     return ("%s %s %s" % (lead[0], fr_inf, time[0])).strip(), ("%s %s %s" %
@@ -152,7 +168,7 @@ def order(g):
 
 @pattern
 def order_not(g):
-    person, v = g.pick((1, 4)), g.pick([v for v in DOABLE if v.fr not in ("trouver", "chercher", "préparer")])
+    person, v = g.pick((1, 4)), g.pick([v for v in DOABLE if v.fr not in ALWAYS_RIGHT + ["chercher"]])
     who = Phrase("", "", person=person)
     o = g.object_of(v, who, with_adjective=0.15, dets=("def", "dem", "poss"))
     return ("ne %s pas %s" % (french.conjugate(v.fr, "imp", person), o.fr), "don't %s %s" % (v.en, o.en),
@@ -171,7 +187,11 @@ def order_pronoun(g):
     extra = g.pick((("", ""), ("maintenant", "now"), ("demain", "tomorrow"), ("ce soir", "tonight"),
                     ("pour moi", "for me"),
                     ("avant midi", "before noon"), ("tout de suite", "right away")))
+    if v.fr == "garder":
+        extra = g.pick((("", ""), ("pour moi", "for me")))
     if g.chance(0.35):
+        if v.fr in ALWAYS_RIGHT or extra[0] == "pour moi":
+            return None
         return ("ne %s %s pas %s" % (fr_pron, french.conjugate(v.fr, "imp", person), extra[0])).strip(), \
             ("don't %s %s %s" % (verb, rest, extra[1])).strip(), "."
     return ("%s-%s %s" % (french.conjugate(v.fr, "imp", person), fr_pron, extra[0])).strip(), \
@@ -184,7 +204,9 @@ def order_give(g):
     person = g.pick((1, 4))
     v = g.pick([v for v in verbs.GIVINGS if v.fr not in ("offrir", "rendre")])
     fr_me, en_me = g.pick((("moi", "me"), ("nous", "us")))
-    noun = g.pick([n for n in nouns.of("text", "tool", "gift") if n.lemma not in ("jeu",)])
+    classes = ("text", "gift") if v.fr == "envoyer" else ("text", "tool", "gift")
+    noun = g.pick([n for n in nouns.of(*classes) if n.lemma != "jeu"
+                   and (v.fr != "prêter" or n.lemma in LENT)])
     g.combine("vo", v.fr, noun.lemma)
     imperative = french.conjugate(v.fr, "imp", person)
     end = order_end(g, person)
@@ -256,5 +278,7 @@ def pronoun_infinitive(g):
     else:
         en = english.clause(s.en, s.person, verb, en_modal, rest, bool(neg))
     pair = fr, en
+    if v.fr == "garder":
+        return pair + (".",)
     return (at_times(g, words.FUTURE_TIMES[:1] + (("ce soir", "tonight"), ("maintenant", "now")), pair, 0)
             if g.chance(0.3) else pair) + (".",)

@@ -5,8 +5,9 @@
 
 from . import english, french, nouns, verbs, words
 from .adjectives import TRAITS
-from .grammar import Phrase, clause, conj_present, noun_phrase, object_pronoun, pronoun_for, with_pronoun
-from .patterns_actions import DOABLE, LASTING, at_times
+from .grammar import (UNWANTED, Phrase, clause, comparison, conj_present, noun_phrase, object_pronoun,
+                      pronoun_for, suits, with_pronoun)
+from .patterns_actions import DOABLE, LASTING, UNPLANNED, at_times, future_times, past_times
 from .registry import pattern
 
 THINGS = tuple(v for v in DOABLE if v.fr not in ("manger", "boire", "oublier", "écouter", "chercher",
@@ -15,28 +16,29 @@ THINGS = tuple(v for v in DOABLE if v.fr not in ("manger", "boire", "oublier", "
 
 @pattern
 def thing_pronoun(g):
-    """« Où est la clé ? Je la cherche. » Present or future, with the thing named first."""
+    """« Cette clé, je la chercherai demain » : the thing named first; English keeps its usual order."""
     s, v = g.pronoun(), g.pick([v for v in THINGS if v.fr not in ("prendre", "écrire")])
     choices = [n for n in v.objects if n.cls not in ("food", "drink", "event", "show", "ride")]
     if not choices:
         return None
     noun = g.pick(choices)
     g.combine("vo", v.fr, noun.lemma)
-    plural = noun.cls in ("pair",) or noun.cls in ("text", "tool", "fruit") and g.chance(0.25)
+    plural = noun.cls in ("pair", "fruit") or noun.cls in ("text", "tool") and g.chance(0.25)
     thing = noun_phrase(noun, "dem", "p" if plural else "s")
-    fr_pron, en_pron = object_pronoun(thing.gender, thing.number)
-    verb_en, rest = with_pronoun(v.en, en_pron)
+    fr_pron, _ = object_pronoun(thing.gender, thing.number)
     tenses = g.pick((("pc", "past"), ("fut", "will")))
-    clitic_pair = clause(s, v.fr, verb_en, tenses, ("", rest), clitics=fr_pron, agree_with=thing)
-    times = words.PAST_TIMES if tenses[0] == "pc" else words.FUTURE_TIMES
+    clitic_pair = clause(s, v.fr, v.en, tenses, ("", thing.en), clitics=fr_pron, agree_with=thing)
+    if tenses[0] == "fut" and v.fr in UNPLANNED:
+        return None
+    times = past_times(v, thing) if tenses[0] == "pc" else future_times(v, thing)
     fr, en = at_times(g, times, clitic_pair, 0)
-    return thing.fr + ", " + fr, thing.en + ", " + en, "."
+    return thing.fr + ", " + fr, en, "."
 
 
 @pattern
 def thing_pronoun_past(g):
-    """Agreement with a preceding object: « Il aime sa chemise, il l'a achetée hier. »"""
-    s, v = g.subject(), g.pick(verbs.among(DOABLE, "acheter trouver choisir louer"))
+    """Agreement with a preceding object: « Il aime sa chemise et il l'a achetée hier. »"""
+    s, v = g.subject(), g.pick(verbs.among(DOABLE, "acheter choisir louer"))
     noun = g.pick([n for n in v.objects if n.cls not in ("food", "drink", "fruit", "dish")])
     g.combine("vo", v.fr, noun.lemma)
     thing = noun_phrase(noun, "dem", "p" if noun.cls == "pair" or g.chance(0.2) else "s")
@@ -46,7 +48,7 @@ def thing_pronoun_past(g):
     second = clause(pronoun_for(s), v.fr, verb_en, ("pc", "past"), ("", rest), clitics=fr_pron,
                     agree_with=thing)
     fr, en = at_times(g, words.PAST_TIMES, second, 0) if g.chance(0.6) else second
-    return first[0] + ", " + fr, first[1] + ", " + en, "."
+    return first[0] + " et " + fr, first[1] + " and " + en, "."
 
 
 @pattern
@@ -88,7 +90,7 @@ def person_pronoun_past(g):
     """« Marie était là, mais je ne l'ai pas vue. »"""
     s, who = g.pronoun(("il", "elle", "ils", "elles")), g.pick((g.name(), g.relative(0), g.role()))
     v = g.pick([v for v in verbs.PERSON_VERBS if v.fr not in
-                ("connaître", "aimer", "détester", "comprendre", "croire", "chercher")])
+                ("connaître", "aimer", "détester", "comprendre", "croire", "chercher", "attendre")])
     fr_pron, en_pron = object_pronoun(who.gender, who.number, True)
     intro = g.pick((("être", "be", ("là", "there")), ("venir", "come", ("hier", "yesterday")),
                     ("arriver", "arrive", ("en retard", "late"))))
@@ -134,6 +136,9 @@ def me_indirect(g):
     return (at_times(g, times, pair, 0.1) if times and g.chance(0.6) else pair) + (".",)
 
 
+# What one gives back after use; a bottle or a ring is not lent.
+LENT = ("clé montre stylo crayon sac valise parapluie couteau ballon outil livre roman dictionnaire magazine "
+        "voiture camion vélo moto").split() + [n.lemma for n in nouns.of("clothes")]
 GIFTS = {"donner": ("tool", "text", "gift", "fruit"), "offrir": ("gift", "clothes"),
          "prêter": ("tool", "text", "car", "bike", "clothes"),
          "envoyer": ("gift",), "montrer": ("gift", "text", "clothes"), "apporter": ("drink", "gift", "text"),
@@ -142,16 +147,18 @@ NOT_GIVEN = ("jeu", "journal", "uniforme", "passeport", "portefeuille")
 
 
 def gift(g, verb, subject, dets=("indef",)):
-    noun = g.pick([n for n in nouns.of(*GIFTS[verb.fr]) if n.lemma not in NOT_GIVEN])
+    noun = g.pick([n for n in nouns.of(*GIFTS[verb.fr]) if n.lemma not in NOT_GIVEN
+                   and (verb.fr != "prêter" or n.lemma in LENT)])
     g.combine("vo", verb.fr, noun.lemma)
     if verb.fr == "rendre":
-        dets = ("def", "poss")
+        dets = ("def",)
     if verb.fr == "offrir":
         dets = ("indef",)
-    det = "part" if noun.cls == "drink" else g.pick(dets)
+    det = "part" if noun.cls == "drink" else "indef" if noun.cls == "fruit" else g.pick(dets)
     if det == "part" and "indef" not in dets:
         det = "def"
-    return g.phrase(noun, det, "p" if noun.cls in ("fruit", "gift") and g.chance(0.3) else "s", 0.25, subject)
+    number = "p" if noun.cls == "fruit" or noun.cls == "gift" and g.chance(0.3) else "s"
+    return g.phrase(noun, det, number, 0.25, subject, UNWANTED + ("vieux",))
 
 
 @pattern(topic=True)
@@ -159,7 +166,7 @@ def give_to(g):
     s, v = g.subject(), g.pick(verbs.GIVINGS)
     who = g.pick((g.name(), g.relative(s.person if s.person != 2 and s.person != 5 else 0), g.role()))
     thing = gift(g, v, s, ("indef", "def", "poss"))
-    if who.fr == s.fr:
+    if who.fr == s.fr or not suits(nouns.noun(thing.lemma), who):
         return None
     tenses = g.pick((("pc", "past"), ("fut", "will"), ("pc", "past")))
     en = "give" if v.fr == "offrir" else v.en
@@ -174,6 +181,9 @@ def give_him(g):
     s, v = Phrase("je", "I", person=0) if g.chance(0.6) else Phrase("nous", "we", number="p", person=3), \
         g.pick([v for v in verbs.GIVINGS if v.fr != "rendre"])
     thing = gift(g, v, s)
+    noun = nouns.noun(thing.lemma)
+    if who.number == "p" and noun.cls not in ("gift", "drink") or not suits(noun, who):
+        return None        # two people do not share a tie
     en_pron = object_pronoun(who.gender, who.number, True)[1]
     fr_pron = "leur" if who.number == "p" else "lui"
     en = "give" if v.fr == "offrir" else v.en
@@ -181,10 +191,14 @@ def give_him(g):
     second = clause(s, v.fr, en, tenses, (thing.fr, en_pron + " " + thing.en), clitics=fr_pron)
     if tenses[0] == "fut":
         first = clause(who, "venir", "come", ("pres", "prog"), ("demain", "tomorrow"))
-        return first[0] + ", " + second[0], first[1] + ", " + second[1], "."
-    first = clause(who, "être", "be", ("impf", "past"),
-                   g.pick((("là", "there"), ("en retard", "late"), ("chez nous", "at our place"))))
-    return first[0] + ", " + second[0], first[1] + ", " + second[1], "."
+    elif v.fr == "envoyer":
+        first = clause(who, "être", "be", ("impf", "past"), ("loin", "far away"))
+    else:
+        first = clause(who, "être", "be", ("impf", "past"),
+                       g.pick((("là", "there"), ("chez nous", "at our place"))))
+    if tenses[0] == "fut" and v.fr == "envoyer":
+        return None        # one does not send things to a visitor
+    return first[0] + " et " + second[0], first[1] + " and " + second[1], "."
 
 
 @pattern
@@ -192,9 +206,10 @@ def call_him(g):
     who, s = g.pick((g.name(), g.relative(0))), g.pronoun(("il", "elle", "ils", "elles"))
     v = g.pick([v for v in verbs.SAYINGS if v.fr != "obéir"])
     en_pron = object_pronoun(who.gender, who.number, True)[1]
-    intro = g.pick((("être", "be", ("triste", "sad")), ("être", "be", ("malade", "sick")),
-                    ("être", "be", ("ici", "here")),
-                    ("avoir", "have", ("un problème", "a problem"))))
+    intro = ("avoir", "have", ("une question", "a question")) if v.fr == "répondre" else \
+        g.pick((("être", "be", ("triste", "sad")), ("être", "be", ("malade", "sick")),
+                ("être", "be", ("seul" if who.gender == "m" else "seule", "alone")),
+                ("avoir", "have", ("un problème", "a problem"))))
     first = clause(who, intro[0], intro[1], ("pres", "pres"), intro[2])
     tenses = g.pick((("fut", "will"), ("cond", "should"), ("pres", "must")))
     if tenses[0] == "fut":
@@ -202,7 +217,7 @@ def call_him(g):
     else:
         fr, _ = clause(s, "devoir", "must", (tenses[0], "pres"), ("lui " + v.fr, ""))
         second = fr, english.clause(s.en, s.person, v.en, tenses[1], en_pron)
-    return first[0] + ", " + second[0], first[1] + ", " + second[1], "."
+    return first[0] + ", alors " + second[0], first[1] + ", so " + second[1], "."
 
 
 @pattern
@@ -212,15 +227,15 @@ def double_pronoun(g):
     v = g.pick([v for v in verbs.GIVINGS if v.fr not in ("envoyer", "rendre")])
     _, fr_me, en_me = me_for(g, s)
     noun = g.pick([n for n in nouns.of(*GIFTS[v.fr]) if n.cls not in ("drink", "fruit")
-                   and n.lemma not in NOT_GIVEN])
+                   and n.lemma not in NOT_GIVEN and (v.fr != "prêter" or n.lemma in LENT)])
     g.combine("vo", v.fr, noun.lemma)
     thing = noun_phrase(noun, "dem", "p" if g.chance(0.25) else "s")
-    fr_it, en_it = object_pronoun(thing.gender, thing.number)
+    fr_it, _ = object_pronoun(thing.gender, thing.number)
     en = "give" if v.fr == "offrir" else v.en
     tenses = g.pick((("pc", "past"), ("fut", "will")))
-    second = clause(s, v.fr, en, tenses, ("", en_it + " to " + en_me), clitics=fr_me + " " + fr_it,
+    second = clause(s, v.fr, en, tenses, ("", en_me + " " + thing.en), clitics=fr_me + " " + fr_it,
                     agree_with=thing)
-    return thing.fr + ", " + second[0], thing.en + ", " + second[1], "."
+    return thing.fr + ", " + second[0], second[1], "."
 
 
 @pattern
@@ -248,7 +263,7 @@ def some_en(g):
     noun = g.pick(nouns.of("food", "drink", "spice", "fruit"))
     count = noun.cls == "fruit"
     thing = noun_phrase(noun, "de", "p" if count else "s")
-    s = g.pronoun(("il", "elle", "ils", "elles")) if g.chance(0.5) else g.subject()
+    s = g.pick((g.pronoun(("il", "elle", "ils", "elles")), g.name(), g.relative(0)))
     g.combine("vo", "en acheter", noun.lemma)
     first = g.pick((("il n'y a plus " + thing.fr, ("there are no more " if count else "there's no more ") +
                      thing.en[4:]),
@@ -256,21 +271,23 @@ def some_en(g):
     tense = g.pick(("fut", "pc"))
     if tense == "fut":
         second = clause(s, "acheter", "buy", ("fut", "will"), ("demain", "some tomorrow"), clitics="en")
-        return first[0] + ", " + second[0], first[1] + ", " + second[1], "."
+        return first[0] + ", alors " + second[0], first[1] + ", so " + second[1], "."
     second = clause(s, "acheter", "buy", ("pc", "past"), ("hier", "any yesterday"), neg="pas", clitics="en")
-    return first[0] + ", " + second[0], first[1] + ", " + second[1], "."
+    return first[0] + " parce que " + second[0], first[1] + " because " + second[1], "."
 
 
 @pattern
 def have_of_them(g):
     s, n = g.subject(), g.number(2, 9)
     noun = g.pick(nouns.of("animal", "clothes"))
+    if not suits(noun, s) or noun.lemma in ("souris", "uniforme"):
+        return None
     g.combine("vo", "aimer", noun.lemma)
     fr_thing, en_thing = noun_phrase(noun, "def", "p").fr, noun.en_plural
     first = clause(s, "aimer", "like", ("pres", "pres"), (fr_thing, en_thing))
     second = clause(pronoun_for(s), "avoir", "have", ("pres", "pres"),
                     (words.french_number(n, noun.gender), words.english_number(n)), clitics="en")
-    return first[0] + ", " + second[0], first[1] + ", " + second[1], "."
+    return first[0] + " et " + second[0], first[1] + " and " + second[1], "."
 
 
 STRESSED = (("moi", "me", 0), ("toi", "you", 1), ("nous", "us", 3), ("vous", "you", 4), ("eux", "them", 5),
@@ -301,8 +318,8 @@ def taller_than_me(g):
     if person in (2, 5):
         return None
     a = g.pick(TRAITS)
-    more, en = g.pick((("plus", english.compare(a.en)[0] + " than "), ("moins", "less " + a.en + " than "),
-                       ("aussi", "as " + a.en + " as ")))
-    return clause(s, "être", "be", ("pres", "pres"),
-                  ("%s %s que %s" % (more, french.agree(a.lemma, s.gender, s.number, a.fem), fr_who),
-                                                      en + en_who)) + (".",)
+    form = french.agree(a.lemma, s.gender, s.number, a.fem)
+    return comparison(s, *g.pick((("plus " + form, english.compare(a.en)[0] + " than", False),
+                                  ("moins " + form,) + english.less(a.en),
+                                  ("aussi " + form, "as " + a.en + " as", False))),
+                      (fr_who, en_who)) + (".",)

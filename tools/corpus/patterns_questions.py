@@ -3,12 +3,13 @@
 « tu » and « vous » both give you; the three ways of asking give the same English.
 """
 
-from . import french, nouns, verbs, words
-from .grammar import FEMININE_CLOTHES, Phrase, clause, conj_present, noun_phrase
-from .patterns_actions import DOABLE, EVENTS, HABITUAL, LASTING, at_times, habit_object
+from . import french, nouns, verbs
+from .grammar import Phrase, clause, conj_present, noun_phrase, suits
+from .patterns_actions import (DOABLE, EVENTS, HABITUAL, LASTING, UNPLANNED, at_times, future_times,
+                               habit_object)
 from .registry import pattern
 
-ASKED = ("je",)
+ASKED = ("je", "nous")      # one rarely asks what one has done oneself
 
 
 @pattern
@@ -53,10 +54,10 @@ def ask_tone(g):
 
 @pattern
 def ask_future(g):
-    s, v = g.pronoun(ASKED), g.pick([v for v in DOABLE if v.fr not in ("perdre", "oublier", "casser")])
+    s, v = g.pronoun(("je",)), g.pick([v for v in DOABLE if v.fr not in UNPLANNED])
     o = g.object_of(v, s, with_adjective=0.1)
     pair = clause(s, v.fr, v.en, ("fut", "will"), (o.fr, o.en), question=g.pick(("est-ce que", "inversion")))
-    return at_times(g, words.FUTURE_TIMES, pair, 0) + ("?",)
+    return at_times(g, future_times(v, o), pair, 0) + ("?",)
 
 
 @pattern
@@ -139,7 +140,7 @@ def ask_who(g):
         nobody = Phrase("qui", "who")
         o = g.object_of(v, nobody, with_adjective=0.1, dets=("def", "dem"))
         return clause(nobody, v.fr, v.en, ("pc", "past"), (o.fr, o.en)) + ("?",)
-    s, v = g.pronoun(ASKED), g.pick(verbs.PERSON_VERBS)
+    s, v = g.pronoun(ASKED), g.pick([v for v in verbs.PERSON_VERBS if v.fr != "comprendre"])
     tenses = ("pres", "pres" if v.kind == "state" else "prog") if v.fr not in ("rencontrer", "reconnaître",
                                                                                "croire") \
         else ("pc", "past")
@@ -151,7 +152,8 @@ def ask_who(g):
 @pattern
 def ask_how_many(g):
     s, v = g.pronoun(ASKED), g.pick(verbs.among(DOABLE, "acheter manger lire trouver perdre casser apporter"))
-    noun = g.pick([n for n in v.objects if n.cls not in ("food", "drink", "pair", "room", "building")])
+    noun = g.pick([n for n in v.objects if n.cls not in ("food", "drink", "pair", "room", "building")
+                   and suits(n, s)])
     g.combine("vo", v.fr, noun.lemma)
     count = "combien de " + noun.plural
     # The counted object comes first, so the participle agrees with it.
@@ -165,6 +167,8 @@ def ask_how_many(g):
 def ask_how_many_have(g):
     s = g.pronoun(ASKED) if g.chance(0.6) else g.name()
     noun = g.pick(nouns.of("kin")[2:8] + nouns.of("animal", "tool", "text", "clothes"))
+    if not suits(noun, s):
+        return None
     how = g.pick(("est-ce que", "inversion"))
     pair = clause(s, "avoir", "have", ("pres", "pres"), question=how)
     return "combien de %s %s" % (noun.plural, pair[0]), "how many %s %s" % (noun.en_plural, pair[1]), "?"
@@ -174,7 +178,7 @@ def ask_how_many_have(g):
 def ask_which(g):
     s, v = g.pronoun(ASKED), g.pick(verbs.among(DOABLE, "lire regarder acheter choisir porter prendre "
                                                         "écouter visiter louer réparer"))
-    noun = g.pick([n for n in v.objects if n.cls not in ("food", "drink")])
+    noun = g.pick([n for n in v.objects if n.cls not in ("food", "drink") and suits(n, s)])
     g.combine("vo", v.fr, noun.lemma)
     number = "p" if noun.cls == "pair" or g.chance(0.25) else "s"
     which = french.agree("quel", noun.gender, number, "quelle")
@@ -188,7 +192,7 @@ def ask_which(g):
 @pattern
 def ask_color(g):
     noun = g.pick(nouns.of("clothes", "car", "bike", "furniture", "pair", "gift"))
-    if noun.lemma in ("photo", "jeu"):
+    if noun.lemma in ("photo", "jeu", "cadeau", "miroir"):
         return None
     owner = g.pick((g.name(), g.relative(), None))
     number = "p" if noun.cls == "pair" else "s"
@@ -196,7 +200,7 @@ def ask_color(g):
     if owner is None:
         thing = noun_phrase(noun, "poss", number, None, g.pick((0, 1, 3, 4)))
         return "de quelle couleur %s %s" % (fr_be, thing.fr), "what color %s %s" % (en_be, thing.en), "?"
-    if noun.lemma in FEMININE_CLOTHES and owner.gender == "m":
+    if not suits(noun, owner):
         return None
     thing = noun_phrase(noun, "def", number)
     fr = thing.fr + " " + french.contract("de", owner.fr)

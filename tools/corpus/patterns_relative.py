@@ -12,12 +12,11 @@ from .registry import pattern
 
 @pattern
 def who_does(g):
-    who = noun_phrase(g.pick([n for n in nouns.of("role") if n.lemma != "bébé"]), "def")
-    v = g.pick(verbs.among(verbs.INTRANSITIVES,
-                           "chanter danser nager courir marcher pleurer rire sourire rêver"))
+    who = noun_phrase(g.pick([n for n in nouns.of("role") if n.lemma not in ("bébé", "client")]), "def")
+    v = g.pick(verbs.among(verbs.INTRANSITIVES, "chanter danser nager courir marcher pleurer rire sourire"))
     inner = "qui " + french.conjugate(v.fr, "pres", 2), "who is " + english.ing(v.en)
     main = g.pick((("être", "be", ("mon ami" if who.gender == "m" else "mon amie", "my friend")),
-                   ("être", "be", ("là", "there")), ("habiter", "live", ("ici", "here")),
+                   ("habiter", "live", ("ici", "here")),
                    ("s'appeler", "be called", None)))
     if main[2] is None:
         name = g.pick(words.FEMALE if who.gender == "f" else words.MALE)
@@ -31,11 +30,11 @@ def who_does(g):
 @pattern
 def know_who(g):
     s, role = g.subject(), g.role("indef")
-    v = g.pick(LASTING)
+    # What one can see somebody do in passing.
+    v = g.pick(verbs.among(LASTING, "manger boire lire écrire porter conduire réparer nettoyer dessiner "
+                                    "apporter"))
     him = Phrase("qui", "who", role.gender)
-    o = g.object_of(v, him, with_adjective=0.15, dets=("indef", "part", "def"))
-    if v.fr in ("vouloir", "comprendre", "prendre", "goûter", "chercher", "signer"):
-        return None
+    o = g.object_of(v, him, with_adjective=0, dets=[d for d in v.dets if d in ("indef", "part")] or ["def"])
     first = clause(s, "voir", "see", ("pc", "past"), (role.fr, role.en))
     inner = clause(him, v.fr, v.en, ("impf", "pastprog"), (o.fr, o.en))
     return first[0] + " " + inner[0], first[1] + " " + inner[1], "."
@@ -50,7 +49,7 @@ def that_i_bought(g):
     noun = g.pick([n for n in v.objects if n.cls not in ("food", "drink")])
     g.combine("vo", v.fr, noun.lemma)
     a = g.adjective_for(noun)
-    if not a or a.lemma in ("nouveau",) or v.fr == "laver" and a.lemma == "sale":
+    if not a or a.lemma in ("nouveau", "gratuit") or v.fr == "laver" and a.lemma == "sale":
         return None
     number = "p" if noun.cls == "pair" or noun.cls in ("text", "fruit", "tool") and g.chance(0.25) else "s"
     thing = noun_phrase(noun, "def", number)
@@ -88,12 +87,15 @@ def where_clause(g):
                    "village ville île rue magasin "
                    "université musée".split()])
     live = noun.lemma in "maison appartement village ville île rue ferme hôtel".split()
-    fr, en, tenses = g.pick((("habiter", "live", ("pres", "pres")), ("naître", "be born", ("pc", "past")),
-                             ("dormir", "sleep", ("pc", "past"))) if live else
+    # One is born in a house or a city, sleeps in a hotel, and lives in a street.
+    possible = {"hôtel": (2,), "rue": (0,), "appartement": (0, 2)}.get(noun.lemma, (0, 1, 2))
+    at_home = (("habiter", "live", ("pres", "pres")), ("naître", "be born", ("pc", "past")),
+               ("dormir", "sleep", ("pc", "past")))
+    fr, en, tenses = g.pick([at_home[i] for i in possible] if live else
                             (("travailler", "work", ("pres", "pres")),
                              ("travailler", "work", ("impf", "used"))))
     g.combine("where", noun.lemma, fr)
-    a = g.adjective_for(noun)
+    a = g.adjective_for(noun, ("vide", "nouveau"))
     if not a:
         return None
     place = noun_phrase(noun, "def")

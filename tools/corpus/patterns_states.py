@@ -4,7 +4,7 @@ Adjectives agree with what they describe; possessives follow the subject, so his
 """
 
 from . import adjectives, french, nouns, words
-from .grammar import FEMININE_CLOTHES, Phrase, clause, it_for, noun_phrase, pronoun_for
+from .grammar import UNWANTED, Phrase, clause, it_for, noun_phrase, pronoun_for, suits
 from .registry import pattern
 from .verbs import TRANSITIVES
 
@@ -72,6 +72,8 @@ def profession(g):
     verb, tenses, neg = g.pick((("être", ("pres", "pres"), ""), ("être", ("pres", "pres"), "pas"),
                                 ("être", ("impf", "past"), ""), ("devenir", ("pc", "past"), ""),
                                 ("devenir", ("fut", "will"), "")))
+    if tenses[0] == "fut" and s.lemma.startswith("grand"):
+        return None        # too late for a new career
     return clause(s, verb, "be" if verb == "être" else "become", tenses, (name, en), neg) + (".",)
 
 
@@ -125,7 +127,7 @@ def it_is_a(g):
 @pattern(topic=True)
 def have_thing(g):
     s = g.subject()
-    noun = g.pick(GOODS)
+    noun = g.pick([n for n in GOODS if suits(n, s)])
     thing = g.phrase(noun, "indef", "p" if g.chance(0.15) else "s", 0.7)
     g.combine("vo", "avoir", noun.lemma)
     return clause(s, "avoir", "have", g.pick((("pres", "pres"), ("pres", "pres"), ("impf", "past"))),
@@ -135,6 +137,8 @@ def have_thing(g):
 @pattern(topic=True)
 def have_not(g):
     s, noun = g.subject(), g.pick(GOODS + nouns.of("kin")[2:8] + nouns.of("food", "drink", "resource"))
+    if not suits(noun, s) or noun.lemma in ("repos", "aide"):
+        return None
     thing = noun_phrase(noun, "de")
     g.combine("vo", "avoir", noun.lemma)
     return clause(s, "avoir", "have", ("pres", "pres"), (thing.fr, thing.en),
@@ -145,7 +149,7 @@ def have_not(g):
 def whose(g):
     noun = g.pick(GOODS + nouns.of("kin")[:8])
     owner = g.pick((g.name(), g.relative(), g.role()))
-    if noun.lemma in FEMININE_CLOTHES and owner.gender == "m":
+    if not suits(noun, owner):
         return None
     thing = noun_phrase(noun, "def", "p" if noun.cls == "tool" and g.chance(0.2) else "s")
     mark = "'" if owner.number == "p" and owner.en.endswith("s") else "'s"
@@ -193,7 +197,7 @@ def located(g):
     g.combine("on", noun.lemma, holder)
     place = noun_phrase(nouns.noun(holder), "def")
     fr, en = g.pick((("sur", "on"), ("sur", "on"),
-                     ("sous", "under"))) if holder != "étagère" else ("sur", "on")
+                     ("sous", "under"))) if holder != "étagère" and noun.cls != "dish" else ("sur", "on")
     return noun, fr + " " + place.fr, en + " " + place.en
 
 
@@ -247,9 +251,10 @@ def there_is_in_town(g):
                      ("dans cette ville", "in this city"), ("près de la gare", "near the station"),
                      ("derrière l'église", "behind the church"), ("en face du parc", "across from the park"),
                      ("à côté de l'école", "next to the school")))
-    if noun.lemma in fr:
+    large = noun.lemma in "aéroport université stade usine château hôpital".split()
+    if noun.lemma in fr or large and en not in ("near here", "in this city"):
         return None
-    if g.chance(0.4):
+    if "mon village" not in fr and g.chance(0.4):
         return "est-ce qu'il y a %s %s" % (thing.fr, fr), "is there %s %s" % (thing.en, en), "?"
     return "il y a %s %s" % (thing.fr, fr), "there's %s %s" % (thing.en, en), "."
 
@@ -281,6 +286,9 @@ def place_relative(g):
 
 
 LIKED = nouns.of("fruit", "food", "drink", "animal")
+# Foods that one compares with each other; what is in none of them forms the last group.
+SIMILAR = (("tomate", "carotte", "oignon", "haricot"), ("pain", "riz"), ("salade", "soupe"),
+           ("fromage", "viande", "poisson", "poulet", "jambon"))
 LIKING = (("aimer", "like"), ("adorer", "love"), ("détester", "hate"), ("préférer", "prefer"))
 
 
@@ -303,8 +311,7 @@ def likes(g):
 @pattern(topic=True)
 def likes_but(g):
     s, a, b = g.subject(young=True), g.pick(LIKED), g.pick(LIKED)
-    kinds = {"fruit": "eaten", "food": "eaten"}
-    if a == b or kinds.get(a.cls, a.cls) != kinds.get(b.cls, b.cls):
+    if a == b or a.cls != b.cls or any((a.lemma in group) != (b.lemma in group) for group in SIMILAR):
         return None
     g.combine("vo", "aimer", a.lemma)
     g.combine("vo", "préférer", b.lemma)
@@ -318,7 +325,7 @@ def likes_but(g):
 def prefer_this(g):
     verb = next(v for v in TRANSITIVES if v.fr == "choisir")
     s, noun = g.pronoun(), g.pick(verb.objects)
-    thing = g.phrase(noun, "dem", "s", 0.85)
+    thing = g.phrase(noun, "dem", "s", 0.85, without=UNWANTED)
     fr, en = g.pick((("préférer", "prefer"), ("vouloir", "want"), ("détester", "hate"), ("adorer", "love")))
     g.combine("vo", fr, noun.lemma)
     return clause(s, fr, en, ("pres", "pres"), (thing.fr, thing.en)) + (".",)

@@ -4,7 +4,7 @@ Numbers are drawn mostly above sixty-nine, where French counts in twenties.
 """
 
 from . import french, nouns, verbs, words
-from .grammar import Phrase, clause, noun_phrase
+from .grammar import YOUNG, Phrase, clause, noun_phrase
 from .patterns_actions import at_times
 from .registry import pattern
 
@@ -16,7 +16,9 @@ def high_number(g, low=2, high=99):
 @pattern(topic=True)
 def age(g):
     s = g.subject(third=g.chance(0.5))
-    n = high_number(g, 11) if "grand" in s.fr else g.number(11, 60)
+    n = g.number(11, 60)
+    if s.lemma and s.lemma != s.fr and s.lemma not in ("frère", "sœur", "cousin", "cousine", "fils", "élève"):
+        n = g.number(60, 99) if s.lemma.startswith("grand") else g.number(25, 65)
     if s.number == "p" and s.lemma:
         return None
     if s.lemma in ("enfant", "garçon", "fille"):
@@ -38,7 +40,8 @@ def price(g):
     noun = g.pick(nouns.of("clothes", "pair", "tool", "furniture", "text", "fruit"))
     plural = noun.cls in ("pair", "fruit") or g.chance(0.15)
     thing = noun_phrase(noun, g.pick(("dem", "def")), "p" if plural else "s")
-    n = {"furniture": g.number(100, 300), "fruit": g.number(2, 9)}.get(noun.cls, high_number(g, 3))
+    n = {"furniture": g.number(100, 300), "fruit": g.number(2, 9),
+         "text": g.number(5, 25)}.get(noun.cls, high_number(g, 20))
     if noun.lemma in CHEAP:
         n = g.number(2, 19)
     if noun.lemma in ("journal", "lettre"):
@@ -51,9 +54,9 @@ def price(g):
 
 @pattern
 def paid(g):
-    s, n = g.subject(), high_number(g, 10)
-    noun = g.pick(nouns.of("clothes", "pair", "tool", "bike", "gift"))
-    if noun.lemma in CHEAP:
+    s, n = g.subject(), high_number(g, 20)
+    noun = g.pick(nouns.of("clothes", "pair", "tool", "gift") + (nouns.noun("vélo"),))
+    if noun.lemma in CHEAP or noun.lemma == "vélo" and n < 70:
         return None
     thing = noun_phrase(noun, g.pick(("dem", "indef")))
     g.combine("num", noun.lemma, str(n))
@@ -90,13 +93,12 @@ def event_at(g):
 
 @pattern
 def place_hours(g):
-    noun = g.pick([n for n in nouns.of("building") if n.lemma not in
-                   "maison appartement gare hôpital aéroport hôtel usine ferme château université".split()])
+    weekly = "école banque bibliothèque pharmacie poste mairie".split()      # closed on Sundays
+    noun = nouns.noun(g.pick(weekly + "marché supermarché boulangerie musée église piscine magasin".split()))
     s = noun_phrase(noun, "def")
-    fr, en = g.clock(8, 11) if g.chance(0.5) else g.clock(5, 8)
-    v = g.pick((("ouvrir", "open"), ("fermer", "close")))
-    day = g.pick((("", ""), ("le samedi", "on Saturdays"), ("le dimanche", "on Sundays"),
-                  ("le lundi", "on Mondays")))
+    v, fr, en = g.pick(((("ouvrir", "open"),) + g.clock(7, 9), (("fermer", "close"),) + g.clock(5, 8)))
+    day = g.pick((("", ""), ("le lundi", "on Mondays")) + (() if noun.lemma == "école" else (
+        ("le samedi", "on Saturdays"),)) + (() if noun.lemma in weekly else (("le dimanche", "on Sundays"),)))
     return clause(s, v[0], v[1], ("pres", "pres"), (("à %s %s" % (fr, day[0])).strip(),
                                                     ("at %s %s" % (en, day[1])).strip())) + (".",)
 
@@ -157,6 +159,8 @@ def weather_now(g):
     fr, en = g.pick(WEATHER)
     where = g.pick((("", ""), ("aujourd'hui", "today"), ("ce matin", "this morning"), ("dehors", "outside")) +
                    tuple(("à " + c[0], "in " + c[1]) for c in words.CITIES))
+    if "nuit" in fr and where[0] in ("aujourd'hui", "ce matin") or "ciel" in fr and where[0] == "dehors":
+        return None
     return (fr + " " + where[0]).strip(), (en + " " + where[1]).strip(), "."
 
 
@@ -189,9 +193,8 @@ def weather_so(g):
                      ("il fait froid", "it's cold"),
                      ("il fait mauvais", "the weather is bad"), ("il y a du vent", "it's windy")))
     s = g.subject()
-    clothing = noun_phrase(nouns.noun(g.pick("manteau chapeau pull écharpe veste".split())), "poss", "s",
-                           None, s.person,
-                           s.gender == "f")
+    clothing = noun_phrase(nouns.noun(g.pick("manteau chapeau pull écharpe veste".split())), "poss",
+                           s.number, None, s.person, s.gender == "f")
     kind = g.number(0, 2)
     if kind == 0:
         rest = clause(s, "rester", "stay", ("pres", "prog"), ("à la maison", "at home"))
@@ -225,8 +228,9 @@ def travel(g):
         return clause(s, "habiter", "live", ("pres", "pres"), (fr, "in " + en)) + (".",)
     tenses, times = ((("pc", "past"), words.PAST_TIMES[2:5]) if kind == 2 else
                      (("fut", "will"), words.FUTURE_TIMES[1:3] + (("cet été", "this summer"),)))
-    v = g.pick((("aller", "go"), ("voyager", "travel")))
-    prep = "to " if v[0] == "aller" or fr.startswith("à ") else "in "
+    # One travels in a country, but goes to a city.
+    v = ("aller", "go") if fr.startswith("à ") else g.pick((("aller", "go"), ("voyager", "travel")))
+    prep = "to " if v[0] == "aller" else "in "
     return at_times(g, times, clause(s, v[0], v[1], tenses, (fr, prep + en)), 0.3) + (".",)
 
 
@@ -289,24 +293,37 @@ GOALS = [n for n in nouns.of("building", "outdoors") if n.lemma in
          "pharmacie aéroport hôtel piscine stade université poste mairie plage parc".split()]
 
 
-def goal(g):
-    """A place one goes to or is at: (french with à, english without preposition)."""
-    noun = g.pick(GOALS)
+def goal(g, among=None, school=False):
+    """A place one goes to or is at: (noun, french with à, english without preposition).
+
+    among: lemmas to choose from; school: the subject may be a pupil, so school is a place for them too.
+    """
+    noun = g.pick([n for n in GOALS if (among is None or n.lemma in among)
+                   and (school or n.lemma != "école")])
     place = noun_phrase(noun, "def")
-    return noun, french.contract("à", place.fr), "school" if noun.lemma == "école" else place.en
+    return noun, french.contract("à", place.fr), {"école": "school",
+                                                  "cinéma": "the movies"}.get(noun.lemma, place.en)
+
+
+def may_be_pupil(who):
+    """Names, pronouns and children; not the neighbor or the dentist."""
+    return who.lemma in YOUNG or not who.lemma or who.lemma == who.fr
 
 
 @pattern(topic=True)
 def goes_to(g):
     s = g.subject(young=True)
-    noun, fr, en = goal(g)
+    noun, fr, en = goal(g, school=may_be_pupil(s))
     g.combine("vo", "aller", noun.lemma)
     kind = g.number(0, 4)
     if kind == 0:
         return clause(s, "aller", "go", ("pres", "prog"), (fr, "to " + en)) + (".",)
     if kind == 1:
-        return at_times(g, words.HABIT_TIMES, clause(s, "aller", "go", ("pres", "pres"),
-                                                     (fr, "to " + en))) + (".",)
+        # No school on Sundays, and nobody sees the town hall or the airport every day.
+        rare = noun.lemma in ("hôpital", "aéroport", "hôtel", "mairie", "pharmacie", "banque", "poste")
+        times = words.HABIT_TIMES[:2] if noun.lemma == "école" else words.HABIT_TIMES[3:4] if rare \
+            else words.HABIT_TIMES
+        return at_times(g, times, clause(s, "aller", "go", ("pres", "pres"), (fr, "to " + en))) + (".",)
     if kind == 2:
         neg = "pas" if g.chance(0.3) else ""
         return at_times(g, words.PAST_TIMES[:5], clause(s, "aller", "go", ("pc", "past"), (fr, "to " + en),
@@ -317,13 +334,15 @@ def goes_to(g):
     how = g.pick((("à pied", "on foot"), ("en voiture", "by car"), ("en bus", "by bus"),
                   ("à vélo", "by bike"), ("en train", "by train"),
                   ("en métro", "by subway")))
+    if how[0] == "en train" and noun.lemma not in ("plage", "aéroport", "université", "stade"):
+        return None
     return clause(s, "aller", "go", ("pres", "prog"), (fr + " " + how[0], "to " + en + " " + how[1])) + (".",)
 
 
 @pattern(topic=True)
 def is_at(g):
     s = g.subject(young=True)
-    noun, fr, en = goal(g)
+    noun, fr, en = goal(g, school=may_be_pupil(s))
     g.combine("vo", "être à", noun.lemma)
     tenses, times = g.pick(((("pres", "pres"), words.NOW_TIMES[:1] + (("", ""),)),
                             (("impf", "past"), words.PAST_TIMES[:2]),
@@ -355,7 +374,7 @@ def at_home_of(g):
 
 @pattern
 def numbers_of(g):
-    n = high_number(g, 2)
+    n = high_number(g, 20)
     noun, fr, en = g.pick((("élève", "dans cette école", "in this school"),
                            ("livre", "dans cette bibliothèque", "in this library"),
                            ("chambre", "dans cet hôtel", "in this hotel"), ("page", "", ""),
@@ -399,7 +418,8 @@ LATER = Phrase("nous", "we", "m", "p", 3)
 def lets(g):
     """« Allons au cinéma ! » : first person plural imperative."""
     if g.chance(0.5):
-        noun, fr, en = goal(g)
+        noun, fr, en = goal(g, "restaurant cinéma théâtre musée bibliothèque piscine stade plage parc "
+                               "marché".split())
         g.combine("vo", "aller", noun.lemma)
         time = g.pick((("", ""), ("ce soir", "tonight"), ("demain", "tomorrow"), ("ensemble", "together"),
                        ("dimanche", "on Sunday")))

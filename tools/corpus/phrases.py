@@ -39,7 +39,7 @@ Quelle heure est-il ?|What time is it?
 Quel temps fait-il ?|What's the weather like?
 Quel jour sommes-nous ?|What day is it today?
 Ça ne fait rien.|It doesn't matter.
-Ce n'est pas grave.|It's not serious.
+Ce n'est pas grave.|It's no big deal.
 Tant pis !|Too bad!
 Tant mieux !|So much the better!
 Bien sûr !|Of course!

@@ -3,10 +3,15 @@
 A pattern is a function of a Sampler that returns (french, english, final mark); None means « draw again ».
 """
 
+import re
+
 from .french import elide
 from .grammar import Sentence, finish
 
 PATTERNS = []
+# Nobody calls one person tu and vous in a breath; two possessives drawn apart would.
+FAMILIAR = re.compile(r"\b(tu|te|toi|ton|ta|tes|tien|tienne)\b|\bt'")
+FORMAL = re.compile(r"\b(vous|votre|vos|vôtre)\b")
 
 
 class Pattern:
@@ -22,6 +27,8 @@ class Pattern:
         if result is None:
             return None
         fr, en, mark = result
+        if FORMAL.search(fr) and FAMILIAR.search(fr):
+            return None
         return Sentence(finish(elide(fr), mark, " "), finish(en, mark, ""), tuple(sampler.combos), self.name)
 
 

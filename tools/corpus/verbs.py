@@ -20,12 +20,12 @@ class Verb(NamedTuple):
 TRANSITIVE = """
 manger | eat | event | fruit dish food | indef part
 boire | drink | event | drink | part
-préparer | make | event | dish | indef def
-couper | cut | event | fruit food | def
+préparer | make | event | cooked | indef def
+couper | cut | event | cut | def
 goûter | taste | event | dish food fruit | def dem
 lire | read | event | readable | indef def dem poss
 écrire | write | event | text-letter | indef
-acheter | buy | event | clothes fruit tool furniture car bike device food gift pair dish | indef def dem part
+acheter | buy | event | clothes fruit bought furniture car bike device food pair dish | indef def dem part
 vendre | sell | event | car bike furniture | poss def
 porter | wear | event | clothes pair | indef poss dem
 essayer | try on | event | clothes pair | dem def
@@ -34,13 +34,13 @@ conduire | drive | event | driven | def dem poss
 prendre | take | event | ride tool | def dem
 regarder | watch | event | watched | def dem indef
 écouter | listen to | event | song | def dem indef
-chercher | look for | event | tool clothes pair text room-place animal | poss def
+chercher | look for | event | lost clothes pair text room-place animal | poss def
 trouver | find | event | tool clothes text | indef poss
-perdre | lose | event | tool | poss
-oublier | forget | event | tool clothes text | poss def
+perdre | lose | event | lost | poss
+oublier | forget | event | lost clothes text | poss def
 garder | keep | event | tool text gift | def dem
 apporter | bring | event | tool drink text gift fruit dish | indef def part
-utiliser | use | event | tool-used device | def poss dem
+utiliser | use | event | tool-used | def poss dem
 ouvrir | open | event | opening box | def
 fermer | close | event | opening box | def
 nettoyer | clean | event | room car | def poss
@@ -52,7 +52,7 @@ comprendre | understand | state | idea text-message | def dem
 expliquer | explain | event | idea | def dem
 corriger | correct | event | corrected | def poss
 visiter | visit | event | sights | def dem
-choisir | choose | event | clothes gift tool text furniture | indef dem def
+choisir | choose | event | clothes gift chosen furniture | indef dem def
 peindre | paint | event | painted | def
 dessiner | draw | event | animal drawn | indef def
 jeter | throw away | event | tool text pair | def dem
@@ -66,7 +66,7 @@ louer | rent | event | rented | indef dem
 traduire | translate | event | text-message | def dem
 finir | finish | event | finished | poss def
 commencer | start | event | finished | poss def
-préparer | prepare | event | event-prepared | poss def
+préparer | prepare for | event | event-prepared | poss def
 """
 
 # Object sets that are no class of their own: named lists of lemmas.
@@ -78,7 +78,15 @@ SETS = {
     "song": "chanson concert émission",
     "room-place": "poste pharmacie gare",
     "box": "boîte bouteille",
-    "tool-used": "stylo crayon couteau outil fourchette",
+    "cut": "pomme orange poire banane tomate carotte oignon pêche pain fromage viande poisson poulet jambon "
+           "gâteau tarte pizza",
+    "chosen": "montre stylo crayon sac valise parapluie couteau assiette ballon bague cahier verre tasse "
+              "livre roman magazine dictionnaire",
+    "bought": "montre stylo crayon sac valise parapluie couteau assiette ballon jouet bague cahier verre "
+              "tasse fourchette cuillère portefeuille outil bouteille boîte cadeau fleur carte jeu",
+    "cooked": "gâteau sandwich omelette tarte crêpe pizza",
+    "lost": "clé montre stylo crayon sac valise parapluie passeport portefeuille bague ballon cahier",
+    "tool-used": "stylo crayon couteau outil fourchette ordinateur téléphone",
     "fragile": "verre tasse assiette miroir lampe montre bouteille jouet",
     "text-message": "lettre message article livre poème phrase mot",
     "corrected": "exercice erreur lettre phrase réponse",
@@ -87,7 +95,7 @@ SETS = {
     "drawn": "fleur maison bateau",
     "lamp": "lampe",
     "signed": "lettre carte",
-    "rented": "appartement maison voiture vélo bateau chambre",
+    "rented": "appartement maison voiture vélo bateau",
     "finished": "livre lettre exercice leçon travail projet roman",
     "event-prepared": "voyage examen fête réunion mariage",
 }

@@ -118,6 +118,8 @@ def time_of_day(hour, minute=0):
     next_fr, next_en = name(hour + 1)
     if minute == 0:
         return hour_fr, hour_en if hour == 12 else hour_en + " o'clock"
+    # English counts minutes from twelve, not from noon.
+    hour_en, next_en = hour_en.replace("noon", "twelve"), next_en.replace("noon", "twelve")
     if minute == 15:
         return hour_fr + " et quart", "a quarter past " + hour_en
     if minute == 30:
@@ -135,5 +137,5 @@ def lemmas():
     words |= {f[0] for f in FREQUENCY} | {m[0] for m in MANNERS
                                           if " " not in m[0]} | {n[0] for n in COUNTRIES}
     words |= {language[0] for language in LANGUAGES} | {s[0].split()[1] for s in SPORTS + INSTRUMENTS}
-    words |= set(_UNITS) | set(_TENS.values()) | {"hier", "demain", "maintenant", "bientôt", "cent"}
+    words |= set(_UNITS[1:]) | set(_TENS.values()) | {"hier", "demain", "maintenant", "bientôt", "cent"}
     return words
