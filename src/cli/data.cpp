@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-struct Options {
+struct DataOptions {
   std::filesystem::path config;
   std::vector<std::string> overrides;
   bool as_json = false;
@@ -72,7 +72,7 @@ std::string to_text(const DataReport& report) {
   return out;
 }
 
-void check(const Options& options) {
+void check(const DataOptions& options) {
   const RunConfig config = read_run_config(options.config, options.overrides);
   if (config.data.train.empty() && config.data.valid.empty() && config.data.test.empty()) {
     throw UserError(fmt::format("{}: data: no corpus is named", options.config.string()), "set data.train");
@@ -90,7 +90,7 @@ void check(const Options& options) {
   if (report.fatal()) throw Exit{exit_user_error};
 }
 
-void batches(const Options& options) {
+void batches(const DataOptions& options) {
   const RunConfig config = read_run_config(options.config, options.overrides);
   const auto cache = runs_folder() / ".cache";
   const Tokenizer tokenizer = prepare_tokenizer(config.tokenizer, config.data.train, cache);
@@ -144,7 +144,7 @@ void batches(const Options& options) {
 }  // namespace
 
 void add_data_command(CLI::App& app) {
-  static Options options;
+  static DataOptions options;
   CLI::App* data = add_command(app, "data", "Check a corpus before training; see what batches it makes",
                                "calque data check configs/demo.yaml");
   data->require_subcommand(1);

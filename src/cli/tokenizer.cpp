@@ -14,7 +14,7 @@
 namespace calque::cli {
 namespace {
 
-struct Options {
+struct TokenizerOptions {
   TokenizerConfig config;
   std::string kind = "bpe";
   bool identity = false;
@@ -25,7 +25,7 @@ struct Options {
   uint64_t seed = 1;
 };
 
-void train(Options& options) {
+void train_model(TokenizerOptions& options) {
   Corpus corpus;
   for (const auto& file : options.files) {
     CorpusPart part;
@@ -43,7 +43,7 @@ void train(Options& options) {
   log::info("{}: {} pieces", options.output.string(), format_count(tokenizer.size()));
 }
 
-void encode(const Options& options) {
+void encode(const TokenizerOptions& options) {
   const Tokenizer tokenizer = Tokenizer::load(options.model);
   std::string line;
   for (uint64_t number = 1; std::getline(std::cin, line); ++number) {
@@ -59,7 +59,7 @@ void encode(const Options& options) {
   }
 }
 
-void decode(const Options& options) {
+void decode(const TokenizerOptions& options) {
   const Tokenizer tokenizer = Tokenizer::load(options.model);
   std::string line;
   for (uint64_t number = 1; std::getline(std::cin, line); ++number) {
@@ -80,7 +80,7 @@ void decode(const Options& options) {
 }  // namespace
 
 void add_tokenizer_command(CLI::App& app) {
-  static Options options;
+  static TokenizerOptions options;
   CLI::App* tokenizer =
       add_command(app, "tokenizer", "Train a SentencePiece tokenizer; encode and decode with it",
                   "calque tokenizer train -o fr-en.model data/everyday/train.tsv --vocabulary 2000");
@@ -102,7 +102,7 @@ void add_tokenizer_command(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::IsMember({"bpe", "unigram"}));
   train_command->add_flag("--no-nfkc", options.identity, "Keep the text as it is: no Unicode normalisation");
-  train_command->callback([] { train(options); });
+  train_command->callback([] { train_model(options); });
 
   CLI::App* encode_command = add_command(*tokenizer, "encode", "Text on stdin to ids on stdout, a line each",
                                          "echo \"Il fait beau.\" | calque tokenizer encode fr-en.model");

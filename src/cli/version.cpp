@@ -1,6 +1,5 @@
 // calque --version: ours, the libraries', and what this machine can do.
 #include <ATen/Version.h>
-#include <ATen/core/ATen_fwd.h>
 #include <torch/version.h>
 
 #include <fmt/format.h>

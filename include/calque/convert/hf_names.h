@@ -1,0 +1,29 @@
+// Hugging Face's names for a decoder's weights, and its config.json. A model that is a Llama or a GPT-2 by
+// its options is saved as one, so that `transformers` opens it; any other is saved under our own names.
+#pragma once
+
+#include <torch/types.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "calque/convert/safetensors.h"
+#include "calque/model/decoder.h"
+
+namespace calque {
+
+enum class Architecture { llama, gpt2, calque };
+Architecture architecture_of(const ModelConfig& config);
+
+// Every weight under its outside name, as a view into the decoder's own tensor: what is read from a view can
+// be written to a file, what is copied into it becomes the decoder's.
+NamedTensors hf_views(const Decoder& decoder);
+
+nlohmann::json hf_config(const ModelConfig& config);
+// `name` stands for the file in messages. What a config.json cannot say (dropout) keeps its default.
+ModelConfig read_hf_config(const nlohmann::json& json, const std::string& name);
+
+// Copies a file's tensors into the decoder; a missing, surplus or misshapen one is named with both shapes.
+void load_weights(const Decoder& decoder, const Safetensors& file, const std::string& name);
+
+}  // namespace calque

@@ -1,0 +1,31 @@
+// Attention: multi-head attention of a block. Queries, keys and values come from one matrix; heads may share
+// keys and values in groups.
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include "calque/kernels/attention.h"
+#include "calque/model/linear.h"
+#include "calque/model/model_config.h"
+#include "calque/model/pass.h"
+
+namespace calque {
+
+class Attention : public torch::nn::Module {
+ public:
+  explicit Attention(const ModelConfig& config);
+
+  // x: [rows, width]. Gives [queries, width] for the rows that the layout asks for.
+  torch::Tensor forward(const torch::Tensor& x, const Pass& pass, const RotaryTable* rotary) const;
+
+  std::shared_ptr<Linear> qkv;  // [heads + 2 · key_value_heads] · head_width outputs: queries, keys, values
+  std::shared_ptr<Linear> output;  // width outputs
+  AttentionShape shape;
+
+ private:
+  torch::Tensor attend(const torch::Tensor& x, const Pass& pass, const RotaryTable* rotary) const;
+  double dropout_;
+};
+
+}  // namespace calque

@@ -1,0 +1,57 @@
+// The inner loops of the fast kernels, on plain arrays, in SIMD chosen for this CPU at run time. Each works
+// on a range, so that the caller divides the work among threads. The functions above them hold what the
+// tensors mean.
+#pragma once
+
+#include <cstdint>
+
+namespace calque::simd {
+
+// Attention over all pairs; one unit of work is (pair, key-value head), numbered pair · key_value_heads +
+// head.
+struct AttentionWork {
+  const int64_t* offsets;  // as in Layout
+  const int64_t* prefix_ends;
+  const int64_t* query_offsets;
+  const int64_t* positions;  // [rows]
+  int64_t heads, key_value_heads, head_width;
+  float scale;
+  const float* cosines;  // [positions, head_width / 2], null without rotary positions
+  const float* sines;
+
+  const float* q;  // head h of query i at q + i · q_stride + h · head_width
+  const float* k;  // head g of row i at k + i · kv_stride + g · head_width
+  const float* v;
+  int64_t q_stride, kv_stride;
+  float* out;       // [queries, heads, head_width]
+  float* log_sums;  // [queries, heads] log of the softmax's denominator, which the backward pass starts from
+
+  const float* d_out;  // [queries, heads, head_width]
+  float* dq;           // laid out as q, k, v
+  float* dk;
+  float* dv;
+  int64_t dq_stride, dkv_stride;
+};
+void attention_forward(const AttentionWork& work, int64_t begin, int64_t end);
+void attention_backward(const AttentionWork& work, int64_t begin, int64_t end);
+
+// Rows begin … end of [rows, width]; `inverses` [rows] keeps 1 / √(mean + epsilon) for the backward pass.
+void rms_norm_forward(const float* x, const float* weight, float epsilon, int64_t width, float* y,
+                      float* inverses, int64_t begin, int64_t end);
+// d_weight [width] is added to.
+void rms_norm_backward(const float* x, const float* weight, const float* inverses, const float* dy,
+                       int64_t width, float* dx, float* d_weight, int64_t begin, int64_t end);
+
+// Rows of [rows, 2 · width] to rows of [rows, width].
+void gated_forward(const float* x, bool gelu, int64_t width, float* y, int64_t begin, int64_t end);
+void gated_backward(const float* x, const float* dy, bool gelu, int64_t width, float* dx, int64_t begin,
+                    int64_t end);
+
+// Replaces each row of logits [rows, vocabulary] by the gradient of its smoothed cross-entropy; losses[2r] is
+// that loss, losses[2r + 1] the plain -log p(label).
+void cross_entropy_rows(float* logits, const int64_t* labels, float smoothing, int64_t vocabulary,
+                        double* losses, int64_t begin, int64_t end);
+
+const char* target_name();  // the instruction set in use
+
+}  // namespace calque::simd

@@ -1,0 +1,82 @@
+#include "calque/model/model_config.h"
+
+#include "calque/base/error.h"
+
+namespace calque {
+namespace {
+
+// Named sizes set these; keys that are given beside `size` win, since they are read after it.
+void apply_size(ModelConfig& c, ModelSize size) {
+  struct Size {
+    int64_t layers, width, heads, feed_forward_width;
+  };
+  constexpr Size sizes[] = {{6, 256, 4, 768}, {2, 64, 2, 192}, {4, 128, 4, 384}, {6, 256, 4, 768}};
+  const Size& chosen = sizes[static_cast<size_t>(size)];
+  c.size = size;
+  c.layers = chosen.layers;
+  c.width = chosen.width;
+  c.heads = chosen.heads;
+  c.feed_forward_width = chosen.feed_forward_width;
+}
+
+}  // namespace
+
+Fields fields(ModelConfig& c) {
+  const auto& names = EnumNames<ModelSize>::names;
+  return {
+      choice_field(
+          "size", {std::begin(names), std::end(names)}, [&c] { return static_cast<size_t>(c.size); },
+          [&c](size_t i) { apply_size(c, static_cast<ModelSize>(i)); },
+          "sets layers, width, heads and feed_forward_width together; keys beside it win"),
+      field("layers", c.layers, between(1, 1000), "blocks of attention and feed-forward"),
+      field("width", c.width, between(2, 65536), "numbers that stand for a token"),
+      field("heads", c.heads, between(1, 1024), "attention heads"),
+      field("key_value_heads", c.key_value_heads, between(0, 1024),
+            "heads of keys and values, shared by groups of heads; 0: as many as heads"),
+      field("head_width", c.head_width, between(0, 4096), "numbers a head; 0: width / heads"),
+      field("feed_forward", c.feed_forward, "the feed-forward's activation; the first two are gated"),
+      field("feed_forward_width", c.feed_forward_width, between(1, 1'000'000),
+            "numbers inside the feed-forward"),
+      field("norm", c.norm, "normalisation before each part"),
+      field("norm_epsilon", c.norm_epsilon, above(0.0), "keeps the normalisation from dividing by zero"),
+      field("positions", c.positions, "how a token knows its place"),
+      field("max_positions", c.max_positions, between(2, 1'000'000), "the longest sequence"),
+      field("rotary_base", c.rotary_base, above(1.0), "base of the rotary angles"),
+      field("bias", c.bias, "biases in the matrices"),
+      field("tied", c.tied, "one matrix for embedding and output"),
+      field("attention", c.attention,
+            "prefix: the source sees itself in both directions; causal: nothing sees ahead"),
+      field("dropout", c.dropout, from_below(0.0, 1.0),
+            "of the embedding, attention's output and the feed-forward's output"),
+  };
+}
+
+void check_model(const ModelConfig& c) {
+  if (c.head_width == 0 && c.width % c.heads != 0) {
+    throw UserError(fmt::format("model.width={} cannot be divided among model.heads={}", c.width, c.heads),
+                    "or set model.head_width");
+  }
+  if (c.heads % c.key_value_head_count() != 0) {
+    throw UserError(fmt::format("model.heads={} is no multiple of model.key_value_heads={}", c.heads,
+                                c.key_value_head_count()));
+  }
+  if (c.positions == PositionKind::rotary && c.width_of_head() % 2 != 0) {
+    throw UserError(fmt::format("model.positions=rotary turns pairs of numbers, but a head has {} of them",
+                                c.width_of_head()));
+  }
+  if (c.positions == PositionKind::sinusoidal && c.width % 2 != 0) {
+    throw UserError(fmt::format("model.positions=sinusoidal needs an even model.width, not {}", c.width));
+  }
+  if (c.vocabulary < 1) throw UserError("the model's vocabulary is empty");
+}
+
+int64_t block_weights(const ModelConfig& c) {
+  const int64_t attention = c.width * c.width_of_head() * (c.heads + 2 * c.key_value_head_count()) +
+                            c.heads * c.width_of_head() * c.width;
+  const int64_t feed_forward = c.width * c.feed_forward_width * (c.is_gated() ? 3 : 2);
+  return c.layers * (attention + feed_forward);
+}
+
+int64_t output_weights(const ModelConfig& c) { return c.vocabulary * c.width; }
+
+}  // namespace calque

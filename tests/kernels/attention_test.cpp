@@ -1,0 +1,138 @@
+#include "calque/kernels/attention.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/compare.h"
+
+namespace calque {
+namespace {
+
+// Pairs of (source rows, target rows); loss rows are asked for.
+Layout ragged_layout(const std::vector<std::pair<int, int>>& pairs, bool prefix) {
+  Batch batch;
+  for (const auto& [source, target] : pairs) {
+    batch.add({{1}, source > 0 ? std::vector<int32_t>{3} : std::vector<int32_t>{}, 2},
+              std::vector<int32_t>(source, 7), std::vector<int32_t>(target, 8));
+  }
+  return make_layout(batch, prefix);
+}
+
+struct Case {
+  std::vector<std::pair<int, int>> pairs;
+  bool prefix;
+  AttentionShape shape;
+  bool rotary;
+};
+
+const std::vector<Case> cases = {
+    {{{3, 4}, {1, 1}, {7, 2}, {0, 5}}, true, {4, 4, 16, 0.25}, true},
+    {{{3, 4}, {1, 1}, {7, 2}, {0, 5}}, false, {4, 2, 16, 0.25}, true},
+    {{{20, 30}, {1, 0}}, true, {6, 3, 12, 0.3}, false},   // a width that is no whole number of vectors
+    {{{0, 1}}, false, {1, 1, 2, 1.0}, true},              // one token
+    {{{5, 70}, {90, 3}}, true, {2, 1, 64, 0.125}, true},  // longer than a tile of queries
+    {{{200, 800}}, false, {2, 2, 32, 0.17}, true},
+};
+
+}  // namespace
+
+TEST(FlatAttention, ValuesAndGradientsMatchReferenceOnRaggedBatches) {
+  at::manual_seed(3);
+  for (const Case& c : cases) {
+    const RotaryTable table = make_rotary_table(1100, c.shape.head_width, 10000);
+    const RotaryTable* rotary = c.rotary ? &table : nullptr;
+    const Layout asked = ragged_layout(c.pairs, c.prefix);
+    for (const Layout& layout : {asked, ask_for_all(asked)}) {
+      const auto q = torch::randn({layout.queries(), c.shape.query_width()});
+      const auto kv = torch::randn({layout.rows(), c.shape.key_value_width()});
+      expect_same(
+          {q, kv}, [&](const auto& in) { return attention(in[0], in[1], layout, c.shape, rotary); },
+          [&](const auto& in) { return reference::attention(in[0], in[1], layout, c.shape, rotary); }, 2e-5);
+    }
+  }
+}
+
+TEST(FlatAttention, OneTensorForAllEqualsThreeApart) {
+  at::manual_seed(4);
+  const AttentionShape shape{4, 2, 8, 0.35};
+  const RotaryTable rotary = make_rotary_table(64, 8, 10000);
+  const Layout layout = ask_for_all(ragged_layout({{4, 5}, {2, 9}}, true));
+  const auto qkv = torch::randn({layout.rows(), shape.query_width() + shape.key_value_width()});
+  expect_same(
+      {qkv}, [&](const auto& in) { return attention(in[0], layout, shape, &rotary); },
+      [&](const auto& in) {
+        return reference::attention(in[0].slice(1, 0, 32), in[0].slice(1, 32), layout, shape, &rotary);
+      },
+      2e-5);
+}
+
+TEST(FlatAttention, DoublePrecisionTakesTheReferenceAndItsGradientIsRight) {
+  at::manual_seed(5);
+  const AttentionShape shape{2, 1, 4, 0.5};
+  const Layout layout = ragged_layout({{2, 3}}, true);
+  auto q = torch::randn({layout.queries(), 8}, torch::kFloat64).set_requires_grad(true);
+  const auto kv = torch::randn({layout.rows(), 8}, torch::kFloat64);
+  const auto loss = [&](const torch::Tensor& x) {
+    return attention(x, kv, layout, shape, nullptr).square().sum();
+  };
+  loss(q).backward();
+  for (int64_t i = 0; i < 8; ++i) {  // against finite differences
+    auto up = q.detach().clone(), down = q.detach().clone();
+    up[1][i] += 1e-5;
+    down[1][i] -= 1e-5;
+    EXPECT_NEAR(q.grad()[1][i].item<double>(), ((loss(up) - loss(down)) / 2e-5).item<double>(), 1e-6);
+  }
+}
+
+TEST(FlatAttention, PairsDoNotSeeEachOther) {
+  at::manual_seed(6);
+  const AttentionShape shape{2, 2, 8, 0.35};
+  const Layout layout = ask_for_all(ragged_layout({{3, 3}, {4, 2}}, true));
+  auto qkv = torch::randn({layout.rows(), 48});
+  const auto before = attention(qkv, layout, shape, nullptr);
+  qkv.slice(0, layout.offsets[1]).normal_();
+  const auto after = attention(qkv, layout, shape, nullptr);
+  EXPECT_TRUE(torch::equal(before.slice(0, 0, layout.offsets[1]), after.slice(0, 0, layout.offsets[1])));
+  EXPECT_FALSE(torch::equal(before, after));
+}
+
+TEST(FlatAttention, CausalRowsSeeNothingAheadAndPrefixRowsOnlyTheSource) {
+  at::manual_seed(7);
+  const AttentionShape shape{1, 1, 8, 0.35};
+  for (const bool prefix : {false, true}) {
+    const Layout layout = ask_for_all(
+        ragged_layout({{3, 4}}, prefix));  // source rows 0 … 4 (<s> and <sep> with it), target 5 … 8
+    const auto q = torch::randn({9, 8}), kv = torch::randn({9, 16});
+    const auto weights = attention_weights(q, kv, layout, shape, nullptr, 0)[0];
+    for (int64_t i = 0; i < 9; ++i) {
+      EXPECT_NEAR(weights[i].sum().item<double>(), 1, 1e-6);
+      for (int64_t j = 0; j < 9; ++j) {
+        const bool sees = j <= i || (prefix && j < 5);
+        EXPECT_EQ(weights[i][j].item<float>() > 0, sees) << i << " " << j;
+      }
+    }
+  }
+}
+
+TEST(FlatAttention, LargeScoresStayFinite) {
+  const AttentionShape shape{1, 1, 8, 1.0};
+  const Layout layout = ask_for_all(ragged_layout({{3, 3}}, false));
+  const auto qkv = (torch::randn({layout.rows(), 24}) * 1000).set_requires_grad(true);
+  const auto out = attention(qkv, layout, shape, nullptr);
+  out.sum().backward();
+  EXPECT_TRUE(out.isfinite().all().item<bool>());
+  EXPECT_TRUE(qkv.grad().isfinite().all().item<bool>());
+}
+
+TEST(Rotary, ScoresDependOnDistanceOnly) {
+  const RotaryTable table = make_rotary_table(100, 16, 10000);
+  const auto q = torch::randn({1, 1, 16}), k = torch::randn({1, 1, 16});
+  const auto score = [&](int64_t a, int64_t b) {
+    return (rotate(q, torch::tensor({a}), table) * rotate(k, torch::tensor({b}), table)).sum().item<double>();
+  };
+  EXPECT_NEAR(score(3, 1), score(50, 48), 1e-4);
+  EXPECT_GT(std::abs(score(3, 1) - score(4, 1)), 1e-4);
+}
+
+}  // namespace calque

@@ -1,0 +1,73 @@
+// The kernels that work row by row: norm, gated activation, output loss.
+#include <gtest/gtest.h>
+
+#include "calque/kernels/gated.h"
+#include "calque/kernels/norm.h"
+#include "calque/kernels/output_loss.h"
+#include "kernels/compare.h"
+
+namespace calque {
+
+TEST(RmsNorm, ValuesAndGradientsMatchReference) {
+  at::manual_seed(1);
+  for (const auto& [rows, width] :
+       std::vector<std::pair<int, int>>{{1, 1}, {5, 7}, {130, 64}, {33, 100}, {1000, 256}}) {
+    expect_same(
+        {torch::randn({rows, width}), torch::randn({width})},
+        [](const auto& in) { return rms_norm(in[0], in[1], 1e-5); },
+        [](const auto& in) { return reference::rms_norm(in[0], in[1], 1e-5); }, 1e-4);
+  }
+}
+
+TEST(RmsNorm, AZeroRowStaysZero) {
+  EXPECT_EQ(rms_norm(torch::zeros({2, 8}), torch::ones({8}), 1e-5).abs().max().item<float>(), 0);
+}
+
+TEST(Gated, ValuesAndGradientsMatchReference) {
+  at::manual_seed(2);
+  for (const Gate gate : {Gate::silu, Gate::gelu}) {
+    for (const auto& [rows, width] : std::vector<std::pair<int, int>>{{1, 1}, {5, 7}, {130, 64}, {40, 100}}) {
+      expect_same(
+          {torch::randn({rows, 2 * width}) * 3}, [&](const auto& in) { return gated(in[0], gate); },
+          [&](const auto& in) { return reference::gated(in[0], gate); }, 1e-5);
+    }
+  }
+  const auto extreme = torch::tensor({{-1000.0F, 1000.0F, 2.0F, 3.0F}});
+  EXPECT_NEAR(gated(extreme, Gate::silu)[0][0].item<float>(), 0, 1e-30);
+  EXPECT_EQ(gated(extreme, Gate::silu)[0][1].item<float>(), 3000);
+}
+
+TEST(OutputLoss, ValuesAndGradientsMatchReference) {
+  at::manual_seed(3);
+  for (const double smoothing : {0.0, 0.1}) {
+    for (const auto& [rows, vocabulary] :
+         std::vector<std::pair<int, int>>{{1, 2}, {7, 13}, {300, 1001}, {257, 64}}) {
+      const auto labels = torch::randint(vocabulary, {rows}, torch::kInt64);
+      const auto hidden = torch::randn({rows, 24}), weight = torch::randn({vocabulary, 24});
+      expect_same(
+          {hidden, weight},
+          [&](const auto& in) { return output_loss(in[0], in[1], labels, smoothing).smoothed; },
+          [&](const auto& in) { return reference::output_loss(in[0], in[1], labels, smoothing).smoothed; },
+          2e-5);
+      expect_close(output_loss(hidden, weight, labels, smoothing).plain,
+                   reference::output_loss(hidden, weight, labels, smoothing).plain, 1e-6, "plain loss");
+    }
+  }
+}
+
+TEST(OutputLoss, IsTheLogOfTheVocabularyWhenAllIsEqual) {
+  const auto loss =
+      output_loss(torch::zeros({4, 8}), torch::randn({10, 8}), torch::zeros({4}, torch::kInt64), 0.1);
+  EXPECT_NEAR(loss.plain.item<double>(), 4 * std::log(10.0), 1e-5);
+  EXPECT_NEAR(loss.smoothed.item<double>(), 4 * std::log(10.0), 1e-5);
+}
+
+TEST(OutputLoss, HugeLogitsStayFinite) {
+  auto hidden = (torch::randn({4, 8}) * 1e3).set_requires_grad(true);
+  const auto loss = output_loss(hidden, torch::randn({30, 8}) * 1e2, torch::zeros({4}, torch::kInt64), 0.1);
+  loss.smoothed.backward();
+  EXPECT_TRUE(loss.smoothed.isfinite().item<bool>());
+  EXPECT_TRUE(hidden.grad().isfinite().all().item<bool>());
+}
+
+}  // namespace calque

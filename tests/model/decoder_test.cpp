@@ -1,0 +1,185 @@
+#include "calque/model/decoder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "calque/base/error.h"
+
+namespace calque {
+namespace {
+
+ModelConfig tiny_config() {
+  ModelConfig config;
+  config.layers = 2;
+  config.width = 16;
+  config.heads = 4;
+  config.key_value_heads = 2;
+  config.feed_forward_width = 24;
+  config.max_positions = 64;
+  config.vocabulary = 40;
+  return config;
+}
+
+Batch two_pairs() {
+  Batch batch;
+  batch.add({{1}, {3}, 2}, std::vector<int32_t>{10, 11, 12}, std::vector<int32_t>{20, 21});
+  batch.add({{1}, {3}, 2}, std::vector<int32_t>{13}, std::vector<int32_t>{22, 23, 24, 25});
+  return batch;
+}
+
+std::vector<ModelConfig> every_kind() {
+  std::vector<ModelConfig> all(7, tiny_config());
+  all[1].norm = NormKind::layer;
+  all[1].bias = true;
+  all[2].positions = PositionKind::learned;
+  all[2].feed_forward = FeedForwardKind::gelu;
+  all[3].positions = PositionKind::sinusoidal;
+  all[3].feed_forward = FeedForwardKind::relu;
+  all[4].feed_forward = FeedForwardKind::geglu;
+  all[4].tied = false;
+  all[5].attention = AttentionKind::causal;
+  all[6].head_width = 6;
+  return all;
+}
+
+}  // namespace
+
+TEST(Decoder, EveryKindTrainsOnABatch) {
+  const Batch batch = two_pairs();
+  const auto tokens = index_tensor(batch.tokens), labels = index_tensor(batch.labels);
+  for (const ModelConfig& config : every_kind()) {
+    Decoder model(config);
+    model.initialise(1);
+    const Layout layout = make_layout(batch, config.attention == AttentionKind::prefix);
+    const double before = model.loss(tokens, layout, labels, 0).plain.item<double>();
+    EXPECT_NEAR(before / static_cast<double>(batch.labels.size()), std::log(40.0), 0.2);
+    for (int step = 0; step < 30; ++step) {
+      for (auto& p : model.parameters()) p.mutable_grad() = torch::Tensor();
+      model.loss(tokens, layout, labels, 0).smoothed.backward();
+      const torch::NoGradGuard guard;
+      for (auto& p : model.parameters()) {
+        ASSERT_TRUE(p.grad().defined());
+        p.sub_(0.02 * p.grad());
+      }
+    }
+    EXPECT_LT(model.loss(tokens, layout, labels, 0).plain.item<double>(), 0.8 * before);
+  }
+}
+
+TEST(Decoder, APairsLogitsDoNotDependOnItsNeighbours) {
+  const ModelConfig config = tiny_config();
+  Decoder model(config);
+  model.initialise(2);
+  const torch::NoGradGuard guard;
+  const Batch both = two_pairs();
+  Batch second;
+  second.add({{1}, {3}, 2}, std::vector<int32_t>{13}, std::vector<int32_t>{22, 23, 24, 25});
+  const auto together = model.logits(index_tensor(both.tokens), make_layout(both, true));
+  const auto alone = model.logits(index_tensor(second.tokens), make_layout(second, true));
+  EXPECT_EQ(together.size(0), 8);
+  EXPECT_LT((together.slice(0, 3) - alone).abs().max().item<double>(), 1e-5);
+}
+
+TEST(Decoder, AskingForLossRowsEqualsAskingForAll) {
+  Decoder model(tiny_config());
+  model.initialise(3);
+  const torch::NoGradGuard guard;
+  const Batch batch = two_pairs();
+  const Layout layout = make_layout(batch, true);
+  const auto tokens = index_tensor(batch.tokens);
+  const auto asked = model.logits(tokens, layout), all = model.logits(tokens, ask_for_all(layout));
+  EXPECT_LT((asked - all.index_select(0, layout.query_rows)).abs().max().item<double>(), 1e-5);
+}
+
+TEST(Decoder, CausalLogitsDoNotChangeWhenTheFutureDoes) {
+  ModelConfig config = tiny_config();
+  config.attention = AttentionKind::causal;
+  Decoder model(config);
+  model.initialise(4);
+  const torch::NoGradGuard guard;
+  Batch a, b;
+  a.add({{1}, {3}, 2}, std::vector<int32_t>{10, 11}, std::vector<int32_t>{20, 21, 22});
+  b.add({{1}, {3}, 2}, std::vector<int32_t>{10, 11}, std::vector<int32_t>{20, 30, 31});
+  const auto first = model.logits(index_tensor(a.tokens), ask_for_all(make_layout(a, false)));
+  const auto second = model.logits(index_tensor(b.tokens), ask_for_all(make_layout(b, false)));
+  EXPECT_TRUE(torch::equal(first.slice(0, 0, 5), second.slice(0, 0, 5)));
+  EXPECT_FALSE(torch::equal(first[5], second[5]));
+}
+
+TEST(Decoder, InitialisationIsAPureFunctionOfTheSeed) {
+  Decoder a(tiny_config()), b(tiny_config()), c(tiny_config());
+  a.initialise(5);
+  b.initialise(5);
+  c.initialise(6);
+  EXPECT_TRUE(torch::equal(a.embedding->weight, b.embedding->weight));
+  EXPECT_FALSE(torch::equal(a.embedding->weight, c.embedding->weight));
+  EXPECT_FALSE(torch::equal(a.blocks[0]->attention->qkv->weight, a.blocks[1]->attention->qkv->weight));
+}
+
+TEST(Decoder, TapsShowEveryIntermediateTensorByName) {
+  Decoder model(tiny_config());
+  model.initialise(1);
+  const Batch batch = two_pairs();
+  std::set<std::string> names;
+  const Tap tap = [&](const std::string& name, const torch::Tensor& value) {
+    EXPECT_TRUE(value.defined());
+    EXPECT_TRUE(names.insert(name).second) << name << " twice";
+  };
+  const auto tapped = model.logits(index_tensor(batch.tokens), make_layout(batch, true), &tap);
+  EXPECT_LT((tapped - model.logits(index_tensor(batch.tokens), make_layout(batch, true)))
+                .abs()
+                .max()
+                .item<double>(),
+            1e-5);
+  for (const char* name : {"embedding", "blocks.0.attention.q", "blocks.0.attention.weights.1",
+                           "blocks.1.feed_forward.inner", "norm", "logits"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+}
+
+TEST(Decoder, DropoutActsOnlyWhileTraining) {
+  ModelConfig config = tiny_config();
+  config.dropout = 0.5;
+  Decoder model(config);
+  model.initialise(1);
+  const Batch batch = two_pairs();
+  const auto run = [&] {
+    return model.logits(index_tensor(batch.tokens), make_layout(batch, true)).detach();
+  };
+  model.eval();
+  EXPECT_TRUE(torch::equal(run(), run()));
+  model.train();
+  EXPECT_FALSE(torch::equal(run(), run()));
+}
+
+TEST(ModelConfig, TheBaseSizeHas7MillionParameters) {
+  ModelConfig config;
+  config.vocabulary = 8000;
+  EXPECT_EQ(Decoder(config).parameter_count(), 7'163'136);
+  EXPECT_EQ(block_weights(config), 6 * (4 * 256 * 256 + 3 * 256 * 768));
+}
+
+TEST(ModelConfig, ImpossibleOnesAreRefusedByTheirKeys) {
+  const auto refusal = [](const std::function<void(ModelConfig&)>& change) {
+    ModelConfig config = tiny_config();
+    change(config);
+    try {
+      check_model(config);
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refusal([](ModelConfig& c) {
+              c.heads = 5;
+              c.key_value_heads = 0;
+            }),
+            "model.width=16 cannot be divided among model.heads=5");
+  EXPECT_EQ(refusal([](ModelConfig& c) { c.key_value_heads = 3; }),
+            "model.heads=4 is no multiple of model.key_value_heads=3");
+  EXPECT_THAT(refusal([](ModelConfig& c) { c.head_width = 5; }), testing::HasSubstr("rotary"));
+}
+
+}  // namespace calque
