@@ -13,7 +13,8 @@ namespace {
 
 // The table of subcommands, in the order in which --help shows them.
 constexpr void (*add_functions[])(CLI::App&) = {
-    add_data_command, add_tokenizer_command, add_config_command, add_completion_command, add_man_command,
+    add_train_command,  add_data_command,       add_tokenizer_command,
+    add_config_command, add_completion_command, add_man_command,
 };
 
 struct GlobalOptions {

@@ -10,6 +10,8 @@ Fields fields(RunConfig& c) {
       field("seed", c.seed, at_least(0), "what everything random is drawn from"),
       section("data", fields(c.data), "where the sentences come from"),
       section("tokenizer", fields(c.tokenizer), "how text becomes pieces"),
+      section("model", fields(c.model), "what the model is made of"),
+      section("train", fields(c.train), "how it is trained"),
   };
 }
 
@@ -23,6 +25,7 @@ RunConfig read_run_config(const std::filesystem::path& file, const std::vector<s
   check_corpus(config.data.train, "data.train");
   check_corpus(config.data.valid, "data.valid");
   check_corpus(config.data.test, "data.test");
+  check_train(config.train);
   return config;
 }
 

@@ -135,6 +135,24 @@ TEST(Batch, LaysPairsOutAsTheFormatSays) {
   EXPECT_THAT(batch.labels, testing::ElementsAre(20, 21, 22, 2, 23, 2));
 }
 
+TEST(Batch, SplittingKeepsEveryPairWhole) {
+  SequenceFormat format{{1}, {3}, 2};
+  Batch batch;
+  batch.add(format, std::vector<int32_t>{10, 11}, std::vector<int32_t>{20, 21, 22});
+  batch.add(format, std::vector<int32_t>{12}, std::vector<int32_t>{23});
+  batch.add(format, std::vector<int32_t>{13}, std::vector<int32_t>{24});
+  const auto parts = split_batch(batch, 8);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].rows(), 7);
+  EXPECT_THAT(parts[1].tokens, testing::ElementsAre(1, 12, 3, 23, 1, 13, 3, 24));
+  EXPECT_THAT(parts[1].offsets, testing::ElementsAre(0, 4, 8));
+  EXPECT_THAT(parts[1].target_starts, testing::ElementsAre(3, 7));
+  EXPECT_THAT(parts[1].loss_rows, testing::ElementsAre(2, 3, 6, 7));
+  EXPECT_THAT(parts[1].labels, testing::ElementsAre(23, 2, 24, 2));
+  EXPECT_EQ(split_batch(batch, 3).size(), 3u);
+  EXPECT_EQ(split_batch(batch, 1000).size(), 1u);
+}
+
 TEST(Batch, PlainTextCarriesLossOnEveryRow) {
   Batch batch;
   batch.add({{1}, {}, 2}, {}, std::vector<int32_t>{20, 21});

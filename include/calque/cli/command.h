@@ -37,6 +37,7 @@ void print_json(const nlohmann::json& value);
 std::filesystem::path runs_folder();
 
 void add_config_command(CLI::App& app);
+void add_train_command(CLI::App& app);
 void add_data_command(CLI::App& app);
 void add_tokenizer_command(CLI::App& app);
 void add_completion_command(CLI::App& app);

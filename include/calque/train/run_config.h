@@ -7,6 +7,8 @@
 
 #include "calque/data/data_config.h"
 #include "calque/data/tokenizer.h"
+#include "calque/model/model_config.h"
+#include "calque/train/train_config.h"
 
 namespace calque {
 
@@ -15,6 +17,8 @@ struct RunConfig {
   int64_t seed = 1;
   DataConfig data;
   TokenizerConfig tokenizer;
+  ModelConfig model;
+  TrainConfig train;
 };
 Fields fields(RunConfig& config);
 

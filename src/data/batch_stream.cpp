@@ -1,0 +1,54 @@
+#include "calque/data/batch_stream.h"
+
+#include "calque/base/hash.h"
+#include "calque/data/prepared_data.h"
+
+namespace calque {
+
+BatchStream::BatchStream(BatchStreamOptions options, Tokenizer tokenizer, int64_t epoch, int64_t step)
+    : options_(std::move(options)), tokenizer_(std::move(tokenizer)), epoch_(epoch), step_(step) {
+  open_epoch();
+}
+
+void BatchStream::open_epoch() {
+  if (store_ && options_.sampling == 0) return;
+  TokenStoreOptions store_options;
+  store_options.max_tokens = options_.max_tokens;
+  store_options.sampling = options_.sampling;
+  store_options.sampling_seed = mix(options_.seed, static_cast<uint64_t>(epoch_));
+  sampler_.reset();
+  // Epochs of their own would pile up in the cache, so they share one file; whatever is there of another is
+  // replaced.
+  const auto path = options_.cache / "sampled.tokens";
+  store_ = std::make_unique<TokenStore>(
+      options_.sampling > 0 ? TokenStore::open_or_build(path, options_.corpus, tokenizer_, store_options)
+                            : prepare_tokens(options_.corpus, tokenizer_, store_options, options_.cache));
+  BatchSamplerOptions sampler_options;
+  sampler_options.batch_tokens = options_.batch_tokens;
+  sampler_options.seed = options_.seed;
+  for (const CorpusPart& part : options_.corpus) sampler_options.weights.push_back(part.weight);
+  sampler_ = std::make_unique<BatchSampler>(
+      *store_, store_->is_text() ? text_format(tokenizer_) : pair_format(tokenizer_), sampler_options);
+}
+
+int64_t BatchStream::epoch_rows() const {
+  int64_t rows = 0;
+  for (const LengthGroup& group : store_->groups()) {
+    rows += sampler_->format().rows(group.tokens, 0) * static_cast<int64_t>(group.count);
+  }
+  return rows;
+}
+
+Batch BatchStream::next() {
+  while (step_ >= sampler_->steps(epoch_)) {
+    step_ = 0;
+    ++epoch_;
+    open_epoch();
+  }
+  Batch batch = make_batch(*store_, sampler_->format(), sampler_->pairs(epoch_, step_));
+  batch.place = {epoch_, step_, sampler_->steps(epoch_)};
+  ++step_;
+  return batch;
+}
+
+}  // namespace calque

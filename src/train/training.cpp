@@ -1,0 +1,479 @@
+#include "calque/train/training.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#include "calque/base/config.h"
+#include "calque/base/error.h"
+#include "calque/base/hash.h"
+#include "calque/base/interrupt.h"
+#include "calque/base/log.h"
+#include "calque/base/progress.h"
+#include "calque/base/text.h"
+#include "calque/base/units.h"
+#include "calque/data/batch_stream.h"
+#include "calque/data/prefetcher.h"
+#include "calque/data/prepared_data.h"
+#include "calque/train/event_file.h"
+#include "calque/train/matrix_speed.h"
+#include "calque/train/run_folder.h"
+#include "calque/train/run_report.h"
+#include "calque/train/schedule.h"
+#include "calque/train/trainer.h"
+
+namespace calque {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void use_threads(const TrainConfig& config) {
+  at::set_num_threads(config.threads > 0 ? static_cast<int>(config.threads)
+                                         : static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+torch::Device choose_device(DeviceKind kind) {
+  if (kind == DeviceKind::cpu) return torch::kCPU;
+  const bool gpu = at::hasCUDA();
+  if (kind == DeviceKind::cuda && !gpu)
+    throw UserError("train.device=cuda: this LibTorch sees no CUDA device",
+                    "train.device=cpu runs everywhere");
+  return gpu ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
+}
+
+BatchStreamOptions stream_options(const RunConfig& config, const fs::path& cache) {
+  return {config.data.train,
+          config.data.max_tokens,
+          config.train.batch_tokens,
+          config.tokenizer.sampling,
+          static_cast<uint64_t>(config.seed),
+          cache};
+}
+
+std::vector<Batch> validation_batches(const RunConfig& config, const Tokenizer& tokenizer,
+                                      const fs::path& cache) {
+  if (config.data.valid.empty()) return {};
+  TokenStoreOptions options;
+  options.max_tokens = config.data.max_tokens;
+  const TokenStore store = prepare_tokens(config.data.valid, tokenizer, options, cache);
+  BatchSamplerOptions sampler_options;
+  sampler_options.batch_tokens = config.train.batch_tokens;
+  sampler_options.shuffle = false;
+  BatchSampler sampler(store, store.is_text() ? text_format(tokenizer) : pair_format(tokenizer),
+                       sampler_options);
+  std::vector<Batch> batches;
+  for (int64_t step = 0; step < sampler.steps(0); ++step)
+    batches.push_back(make_batch(store, sampler.format(), sampler.pairs(0, step)));
+  return batches;
+}
+
+std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& tokenizer) {
+  ModelConfig model = config.model;
+  model.vocabulary = tokenizer.size();
+  const int64_t longest = pair_format(tokenizer).rows(config.data.max_tokens, 0);
+  if (longest > model.max_positions) {
+    throw UserError(
+        fmt::format("data.max_tokens={} makes sequences of up to {} tokens, but model.max_positions={}",
+                    config.data.max_tokens, longest, model.max_positions),
+        "raise model.max_positions or lower data.max_tokens");
+  }
+  auto decoder = std::make_shared<Decoder>(model);
+  decoder->initialise(static_cast<uint64_t>(config.seed));
+  return decoder;
+}
+
+// How much of the run is over, by the limit that is nearest.
+double share_done(const TrainConfig& c, const TrainingProgress& p) {
+  double share = 0;
+  if (c.steps > 0) share = std::max(share, static_cast<double>(p.step) / static_cast<double>(c.steps));
+  if (c.tokens > 0) share = std::max(share, static_cast<double>(p.tokens) / static_cast<double>(c.tokens));
+  if (c.minutes.value > 0) share = std::max(share, p.seconds / (60 * c.minutes.value));
+  if (c.epochs > 0 && p.epoch_steps > 0) {
+    const double epochs =
+        static_cast<double>(p.epoch) + static_cast<double>(p.epoch_step) / static_cast<double>(p.epoch_steps);
+    share = std::max(share, epochs / c.epochs);
+  }
+  return share;
+}
+
+// What makes other tensors cannot change when a run goes on.
+void check_unchanged(const RunConfig& before, const RunConfig& now) {
+  const auto values = [](const RunConfig& given) {
+    RunConfig config = given;
+    config.model.dropout = 0;
+    config.tokenizer.sampling = 0;
+    std::vector<std::pair<std::string, std::string>> all;
+    for (const Field& field : fields(config.model))
+      all.emplace_back("model." + field.name, YAML::Dump(field.write({})));
+    for (const Field& field : fields(config.tokenizer)) {
+      if (field.name != "path") all.emplace_back("tokenizer." + field.name, YAML::Dump(field.write({})));
+    }
+    all.emplace_back("seed", std::to_string(config.seed));
+    all.emplace_back("train.optimizer", std::string(name_of(config.train.optimizer)));
+    all.emplace_back("train.ema", config.train.ema > 0 ? "on" : "off");
+    return all;
+  };
+  const auto old_values = values(before), new_values = values(now);
+  for (size_t i = 0; i < old_values.size(); ++i) {
+    if (old_values[i].second != new_values[i].second) {
+      throw UserError(fmt::format("{} is {} in the run and {} now; it cannot change on resume",
+                                  old_values[i].first, old_values[i].second, new_values[i].second),
+                      "set it back, or begin another run: run=NAME");
+    }
+  }
+}
+
+// The newest checkpoint that is whole.
+std::optional<Checkpoint> newest_checkpoint(const RunFolder& folder) {
+  std::vector<std::pair<int64_t, fs::path>> all;
+  for (const auto& entry : fs::directory_iterator(folder.checkpoints())) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-") && !entry.is_symlink())
+      all.emplace_back(std::stoll(name.substr(5)), entry.path());
+  }
+  std::sort(all.rbegin(), all.rend());
+  for (const auto& [step, path] : all) {
+    try {
+      return Checkpoint(path);
+    } catch (const UserError& error) {
+      log::warn("{}; trying the one before it", error.what());
+    }
+  }
+  return std::nullopt;
+}
+
+// One run from its beginning, or from where it stopped, to its end.
+class Run {
+ public:
+  Run(const RunConfig& config, const TrainingOptions& options)
+      : config_(config),
+        folder_(options.runs / config.run, options.fresh    ? RunFolder::Mode::fresh
+                                           : options.resume ? RunFolder::Mode::resume
+                                                            : RunFolder::Mode::create),
+        cache_(options.runs / ".cache"),
+        resuming_(options.resume),
+        tokenizer_(begin()),
+        device_(choose_device(config.train.device)),
+        trainer_(make_model(config, tokenizer_), config.train, static_cast<uint64_t>(config.seed), device_),
+        writer_(folder_.checkpoints(), config.train.keep_checkpoints),
+        valid_(validation_batches(config, tokenizer_, cache_)) {
+    if (resuming_) resume();
+  }
+
+  TrainingResult run() {
+    TrainingProgress& progress = trainer_.progress();
+    BatchStream stream(stream_options(config_, cache_), tokenizer_, progress.epoch, progress.epoch_step);
+    if (progress.epoch_steps == 0) progress.epoch_steps = stream.epoch_steps();
+    log::info("{}: {} parameters, {} pairs, {} steps an epoch", config_.run,
+              format_count(trainer_.decoder().parameter_count()), format_count(stream.pairs()),
+              format_count(stream.epoch_steps()));
+    limit_flops_ = measure_matrix_speed(trainer_.decoder().config(),
+                                        std::min<int64_t>(config_.train.batch_tokens, 4096));
+    const Interrupt interrupt;
+    Prefetcher prefetcher([&]() -> std::optional<Batch> { return stream.next(); });
+    const auto started = Clock::now();
+    const double seconds_before = progress.seconds;
+    TrainingEnd end = TrainingEnd::limit;
+    while (share_done(config_.train, progress) < 1) {
+      const double rate =
+          config_.train.learning_rate *
+          learning_rate_share(config_.train, progress.step, share_done(config_.train, progress));
+      const double waited = prefetcher.waited_seconds();
+      const auto batch = prefetcher.next();
+      const auto step_started = Clock::now();
+      const StepResult result = trainer_.step(*batch, rate);
+      progress.seconds = seconds_before + seconds_since(started);
+      note_step(*batch, result, rate, seconds_since(step_started), prefetcher.waited_seconds() - waited);
+      const bool validated = is_due(config_.train.validate_every) && validate();
+      if (is_due(config_.train.checkpoint_every) && !validated) save(false);
+      if (interrupt.requested()) {
+        end = TrainingEnd::interrupted;
+        break;
+      }
+      if (config_.train.patience > 0 && progress.validations_without_gain >= config_.train.patience) {
+        end = TrainingEnd::patience;
+        break;
+      }
+    }
+    return finish(end);
+  }
+
+ private:
+  Tokenizer begin() {
+    if (resuming_) {
+      const RunConfig before = read_run_config(folder_.config(), {});
+      check_unchanged(before, config_);
+      log::start_file(folder_.log());
+      log::info("resuming {}", folder_.path().string());
+      return Tokenizer::load(folder_.tokenizer());
+    }
+    Tokenizer tokenizer = prepare_tokenizer(config_.tokenizer, config_.data.train, cache_);
+    write_file(folder_.tokenizer(), tokenizer.serialized());
+    write_file(folder_.config(), show_config(fields(config_), folder_.path()));
+    log::start_file(folder_.log());
+    return tokenizer;
+  }
+
+  void resume() {
+    const auto checkpoint = newest_checkpoint(folder_);
+    if (!checkpoint) {
+      log::info("there is no checkpoint yet: it begins at step 0");
+    } else {
+      trainer_.restore(*checkpoint);
+      log::info("going on after step {}", format_count(trainer_.progress().step));
+    }
+    drop_metrics_after(folder_.metrics(), trainer_.progress().step);
+    write_file(folder_.config(), show_config(fields(config_), folder_.path()));
+  }
+
+  bool is_due(int64_t every) const {
+    const int64_t step = const_cast<Run*>(this)->trainer_.progress().step;
+    return every > 0 && step % every == 0;
+  }
+
+  double epochs_done() {
+    const TrainingProgress& p = trainer_.progress();
+    return static_cast<double>(p.epoch) +
+           static_cast<double>(p.epoch_step) / static_cast<double>(std::max<int64_t>(p.epoch_steps, 1));
+  }
+
+  void note_step(const Batch& batch, const StepResult& result, double rate, double step_seconds,
+                 double waited_seconds) {
+    const TrainingProgress& progress = trainer_.progress();
+    if (result.skipped) {
+      log::warn("step {}: the loss or its gradient is not finite; the update was left out", progress.step);
+      if (progress.bad_steps_in_a_row >= config_.train.stop_after_bad_steps) {
+        save(false);
+        writer_.finish();
+        throw std::runtime_error(fmt::format(
+            "{} steps in a row without a finite gradient; stopped at step {}, the last checkpoint is kept. "
+            "A lower train.learning_rate usually helps",
+            progress.bad_steps_in_a_row, progress.step));
+      }
+    }
+    if (!result.skipped) {
+      window_.loss += result.loss * static_cast<double>(batch.labels.size());
+      window_.labels += static_cast<double>(batch.labels.size());
+    }
+    window_.tokens += static_cast<double>(batch.rows());
+    window_.seconds += step_seconds + waited_seconds;
+    window_.waited += waited_seconds;
+    const double loss_share = window_.tokens > 0 ? window_.labels / window_.tokens : 0.5;
+    const double speed = window_.tokens / std::max(window_.seconds, 1e-9);
+    const double limit_share =
+        speed * training_flops_a_token(trainer_.decoder().config(), loss_share) / limit_flops_;
+    const double loss = window_.labels > 0 ? window_.loss / window_.labels : std::nan("");
+    const double done = share_done(config_.train, progress);
+    const double left = done > 0 ? progress.seconds * (1 - done) / done : 0;
+    const std::string line = fmt::format(
+        "step {} · epoch {:.2f} · loss {:.3f} · rate {:.2g} · {} tokens/s ({:.0f} % of the matrix speed) · "
+        "{} left",
+        format_count(progress.step), epochs_done(), loss, rate, format_count(std::llround(speed)),
+        limit_share * 100, format_seconds(left));
+    if (seconds_since(last_shown_) > 0.2) {
+      show_live_line(line);
+      last_shown_ = Clock::now();
+    }
+    if (!is_due(config_.train.log_every)) return;
+    json metrics = {{"step", progress.step},
+                    {"epoch", epochs_done()},
+                    {"tokens", progress.tokens},
+                    {"seconds", progress.seconds},
+                    {"learning_rate", rate},
+                    {"gradient_norm", result.skipped ? json() : json(result.gradient_norm)},
+                    {"tokens_per_second", speed},
+                    {"share_of_limit", limit_share},
+                    {"waited_seconds", window_.waited}};
+    metrics["loss"] = std::isfinite(loss) ? json(loss) : json();
+    record(metrics);
+    last_loss_ = loss;
+    if (!stderr_is_terminal() && seconds_since(last_plain_) > 30) {
+      log::info("{}", line);
+      last_plain_ = Clock::now();
+    }
+    window_ = {};
+  }
+
+  void record(const json& metrics) {
+    append_metrics(folder_.metrics(), metrics);
+    if (!config_.train.tensorboard) return;
+    if (!events_) events_ = std::make_unique<EventFile>(folder_.path() / "tensorboard");
+    for (const auto& [name, value] : metrics.items()) {
+      if (name != "step" && value.is_number()) events_->add(metrics["step"], name, value.get<double>());
+    }
+  }
+
+  // True if it saved a checkpoint, because this is the best yet.
+  bool validate() {
+    if (valid_.empty()) return false;
+    TrainingProgress& progress = trainer_.progress();
+    const auto started = Clock::now();
+    valid_loss_ = trainer_.validate(valid_);
+    const bool better = valid_loss_ < progress.best_valid_loss;
+    progress.best_valid_loss = std::min(progress.best_valid_loss, valid_loss_);
+    progress.validations_without_gain = better ? 0 : progress.validations_without_gain + 1;
+    validated_step_ = progress.step;
+    record({{"step", progress.step},
+            {"epoch", epochs_done()},
+            {"tokens", progress.tokens},
+            {"seconds", progress.seconds},
+            {"valid_loss", valid_loss_},
+            {"valid_perplexity", std::exp(valid_loss_)}});
+    log::info("step {}: validation loss {:.4f}, perplexity {:.2f}{} ({})", format_count(progress.step),
+              valid_loss_, std::exp(valid_loss_), better ? ", the best so far" : "",
+              format_seconds(seconds_since(started)));
+    if (better) save(true);
+    return better;
+  }
+
+  void save(bool best) {
+    saved_step_ = trainer_.progress().step;
+    writer_.write(saved_step_, trainer_.snapshot(tokenizer_.serialized()), best);
+  }
+
+  TrainingResult finish(TrainingEnd end) {
+    clear_live_line();
+    TrainingProgress& progress = trainer_.progress();
+    if (end != TrainingEnd::interrupted && validated_step_ != progress.step) validate();
+    if (saved_step_ != progress.step) save(valid_.empty());
+    writer_.finish();
+    write_run_report(folder_.path(), config_, trainer_.decoder().parameter_count());
+    TrainingResult result{end, folder_.path(), progress.to_json()};
+    result.summary.update({{"run", config_.run},
+                           {"minutes", progress.seconds / 60},
+                           {"parameters", trainer_.decoder().parameter_count()}});
+    if (valid_.empty()) {
+      result.summary.erase("best_valid_loss");
+    } else {
+      result.summary["valid_loss"] = valid_loss_;
+    }
+    log::info("{} after step {}{}", end == TrainingEnd::interrupted ? "interrupted" : "done", format_count(progress.step),
+              end == TrainingEnd::interrupted ? "; everything is saved: `calque train CONFIG --resume` goes on" : "");
+    log::stop_file();
+    return result;
+  }
+
+  struct Window {
+    double loss = 0, labels = 0, tokens = 0, seconds = 0, waited = 0;
+  };
+
+  RunConfig config_;
+  RunFolder folder_;
+  fs::path cache_;
+  bool resuming_;
+  Tokenizer tokenizer_;
+  torch::Device device_;
+  Trainer trainer_;
+  CheckpointWriter writer_;
+  std::vector<Batch> valid_;
+  std::unique_ptr<EventFile> events_;
+  Window window_;  // since the last line of metrics
+  double limit_flops_ = 1;
+  double last_loss_ = 0;
+  double valid_loss_ = std::nan("");
+  int64_t saved_step_ = -1;
+  int64_t validated_step_ = -1;
+  Clock::time_point last_shown_ = Clock::now();
+  Clock::time_point last_plain_ = Clock::now();
+};
+
+// Can the model learn at all? The first batch again and again, until it is known by heart.
+TrainingResult overfit(const RunConfig& config, const TrainingOptions& options) {
+  const fs::path cache = options.runs / ".cache";
+  const Tokenizer tokenizer = prepare_tokenizer(config.tokenizer, config.data.train, cache);
+  BatchStream stream(stream_options(config, cache), tokenizer, 0, 0);
+  const Batch batch = stream.next();
+  Trainer trainer(make_model(config, tokenizer), config.train, static_cast<uint64_t>(config.seed),
+                  choose_device(config.train.device));
+  constexpr double known_by_heart = 0.1;  // nats a label
+  const int64_t steps = config.train.steps > 0 ? std::min<int64_t>(config.train.steps, 500) : 500;
+  log::info("training on one batch of {} pairs for at most {} steps", batch.pairs(), steps);
+  const Interrupt interrupt;
+  Progress progress("overfitting", steps, "steps");
+  double first = 0, loss = 0;
+  int64_t step = 0;
+  for (; step < steps; ++step) {
+    loss = trainer.step(batch, config.train.learning_rate * std::min(1.0, static_cast<double>(step + 1) / 20))
+               .loss;
+    if (step == 0) first = loss;
+    progress.advance(1);
+    if (loss < known_by_heart || interrupt.requested() || !std::isfinite(loss)) break;
+  }
+  const bool learnt = loss < known_by_heart;
+  TrainingResult result{learnt ? TrainingEnd::overfitted : TrainingEnd::not_overfitted,
+                        {},
+                        {{"first_loss", first}, {"loss", loss}, {"steps", step + 1}}};
+  if (interrupt.requested()) result.end = TrainingEnd::interrupted;
+  return result;
+}
+
+}  // namespace
+
+TrainingResult train(const RunConfig& config, const TrainingOptions& options) {
+  use_threads(config.train);
+  if (config.data.train.empty()) throw UserError("data.train is empty: there is nothing to learn from");
+  return config.train.overfit_batch ? overfit(config, options) : Run(config, options).run();
+}
+
+json estimate_training(const RunConfig& config, const TrainingOptions& options) {
+  use_threads(config.train);
+  if (config.data.train.empty()) throw UserError("data.train is empty: there is nothing to learn from");
+  const fs::path cache = options.runs / ".cache";
+  const Tokenizer tokenizer = prepare_tokenizer(config.tokenizer, config.data.train, cache);
+  BatchStream stream(stream_options(config, cache), tokenizer, 0, 0);
+  Trainer trainer(make_model(config, tokenizer), config.train, static_cast<uint64_t>(config.seed),
+                  choose_device(config.train.device));
+  const Decoder& decoder = trainer.decoder();
+  constexpr int timed_steps = 5;
+  double rows = 0, seconds = 0;
+  trainer.step(stream.next(), 0);  // the first one allocates
+  for (int i = 0; i < timed_steps; ++i) {
+    const Batch batch = stream.next();
+    const auto started = Clock::now();
+    trainer.step(batch, 0);
+    seconds += seconds_since(started);
+    rows += static_cast<double>(batch.rows());
+  }
+  const double speed = rows / seconds, step_rows = rows / timed_steps;
+  double steps = 1e18;
+  const TrainConfig& c = config.train;
+  if (c.steps > 0) steps = std::min(steps, static_cast<double>(c.steps));
+  if (c.tokens > 0) steps = std::min(steps, static_cast<double>(c.tokens) / step_rows);
+  if (c.epochs > 0) steps = std::min(steps, c.epochs * static_cast<double>(stream.epoch_steps()));
+  if (c.minutes.value > 0) steps = std::min(steps, c.minutes.value * 60 * speed / step_rows);
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  int64_t attention = 0, feed_forward = 0, norms = decoder.norm->weight.numel();
+  for (const auto& block : decoder.blocks) {
+    for (const auto& p : block->attention->parameters()) attention += p.numel();
+    for (const auto& p : block->feed_forward->parameters()) feed_forward += p.numel();
+    norms += block->attention_norm->weight.numel() + block->feed_forward_norm->weight.numel();
+  }
+  return {{"parameters",
+           {{"total", decoder.parameter_count()},
+            {"embedding", decoder.embedding->weight.numel()},
+            {"attention", attention},
+            {"feed_forward", feed_forward},
+            {"norms", norms},
+            {"output", decoder.output.defined() ? decoder.output.numel() : 0}}},
+          {"pairs", stream.pairs()},
+          {"tokens_per_epoch", stream.epoch_rows()},
+          {"steps_per_epoch", stream.epoch_steps()},
+          {"steps", std::llround(steps)},
+          {"tokens_per_second", speed},
+          {"minutes", steps * step_rows / speed / 60},
+          {"peak_bytes", usage.ru_maxrss * 1024}};
+}
+
+}  // namespace calque
