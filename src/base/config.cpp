@@ -73,6 +73,8 @@ class Reader {
         return;
       }
       if (!node[part].IsDefined() || node[part].IsNull()) node[part] = YAML::Node(YAML::NodeType::Map);
+      if (!node[part].IsMap())
+        throw UserError(fmt::format("{}: {}: keys and values wanted", place(node[part], ""), part));
       YAML::Node next = node[part];
       node.reset(next);
       here = &field->children;

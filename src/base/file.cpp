@@ -103,8 +103,12 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 AtomicFile::AtomicFile(fs::path path) : path_(fs::absolute(path)) {
-  if (fs::is_directory(path_)) throw UserError(quoted(path) + ": is a folder; a file is to be written there");
   std::error_code error;
+  const fs::file_status status = fs::status(path_, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) {
+    throw UserError(quoted(path) + (fs::is_directory(status) ? ": is a folder; a file is to be written there"
+                                                             : ": is no ordinary file"));
+  }
   fs::create_directories(path_.parent_path(), error);
   if (error) throw UserError(quoted(path_.parent_path()) + ": cannot be made: " + error.message());
   remove_leftovers(path_);

@@ -88,6 +88,18 @@ std::string shorten(std::string_view text, size_t columns) {
   return shown;
 }
 
+namespace {
+
+// «lr_rate» for «learning_rate»: the same first letter, and all letters in order.
+bool is_abbreviation(std::string_view name, std::string_view candidate) {
+  if (name.size() < 4 || candidate.empty() || name.front() != candidate.front()) return false;
+  size_t at = 0;
+  for (const char c : candidate) at += at < name.size() && name[at] == c;
+  return at == name.size();
+}
+
+}  // namespace
+
 std::optional<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates) {
   std::optional<std::string> best;
   size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
@@ -107,7 +119,8 @@ std::optional<std::string> nearest(std::string_view name, const std::vector<std:
     // distance.
     const bool part =
         name.size() >= 3 && (candidate.find(name) != std::string::npos || name.find(candidate) != name.npos);
-    const size_t distance = part ? std::min<size_t>(row.back(), 2) : row.back();
+    const size_t distance =
+        part || is_abbreviation(name, candidate) ? std::min<size_t>(row.back(), 2) : row.back();
     if (distance < best_distance) {
       best_distance = distance;
       best = candidate;

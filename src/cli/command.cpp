@@ -160,11 +160,17 @@ int run(int argc, char** argv) {
     if (!error.help().empty()) log::info("  help: {}", error.help());
     finish(0);
     return exit_user_error;
+  } catch (const std::filesystem::filesystem_error& error) {
+    log::error("{}: {}", error.path1().string(), error.code().message());
+    return exit_user_error;
   } catch (const std::bad_alloc&) {
     log::error("out of memory");
     return exit_failed;
   } catch (const std::exception& error) {
-    log::error("{}", error.what());
+    const std::string what = error.what();
+    log::error(
+        "{}",
+        what.substr(0, what.find("\nException raised from")));  // LibTorch adds where in itself, at length
     return exit_failed;
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -99,7 +100,8 @@ Safetensors::Safetensors(const std::filesystem::path& path)
       if (!size.is_number_unsigned())
         refuse(path, fmt::format("{}: a shape is made of whole numbers", shown));
       const auto count = size.get<uint64_t>();
-      if (count > 0 && bytes > data_bytes / count)
+      if (count > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) ||
+          (count > 0 && bytes > data_bytes / count))
         refuse(path, fmt::format("{}: its shape is larger than the file", shown));
       bytes *= count;
       entry.shape.push_back(static_cast<int64_t>(count));

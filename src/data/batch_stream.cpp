@@ -19,7 +19,7 @@ void BatchStream::open_epoch() {
   sampler_.reset();
   // Epochs of their own would pile up in the cache, so they share one file; whatever is there of another is
   // replaced.
-  const auto path = options_.cache / "sampled.tokens";
+  const auto path = options_.sampled.empty() ? options_.cache / "sampled.tokens" : options_.sampled;
   store_ = std::make_unique<TokenStore>(
       options_.sampling > 0 ? TokenStore::open_or_build(path, options_.corpus, tokenizer_, store_options)
                             : prepare_tokens(options_.corpus, tokenizer_, store_options, options_.cache));

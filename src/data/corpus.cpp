@@ -13,7 +13,8 @@ Fields fields(CorpusPart& c) {
       field("source", c.source, "the source side of two parallel files"),
       field("target", c.target, "the target side of two parallel files"),
       field("text", c.text, "plain text, one piece a line, for a language model"),
-      field("weight", c.weight, above(0.0), "how often an epoch shows it: 2 twice, 0.5 every other time"),
+      field("weight", c.weight, between(0.001, 1000.0),
+            "how often an epoch shows it: 2 twice, 0.5 every other time"),
   };
 }
 

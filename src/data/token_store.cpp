@@ -55,10 +55,11 @@ class Builder {
  public:
   Builder(const fs::path& path, const Corpus& corpus, const Tokenizer& tokenizer,
           const TokenStoreOptions& options)
-      : path_(path),
-        corpus_(corpus),
+      : corpus_(corpus),
         tokenizer_(tokenizer),
         options_(options),
+        key_(token_store_key(corpus, tokenizer,
+                             options)),  // before it is read: what changes meanwhile is noticed later
         file_(path),
         unsorted_(path.string() + ".records") {}
 
@@ -71,9 +72,8 @@ class Builder {
     append(std::array<char, 8>{}.data(), padding);
     const std::vector<LengthGroup> groups = sort_records();
     append(groups.data(), groups.size() * sizeof(LengthGroup));
-    header = {magic,          version,       is_text(corpus_), token_store_key(corpus_, tokenizer_, options_),
-              token_count,    record_count_, groups.size(),    corpus_.size(),
-              skipped_empty_, skipped_long_, payload_.value(), 0};
+    header = {magic,         version,        is_text(corpus_), key_,          token_count,      record_count_,
+              groups.size(), corpus_.size(), skipped_empty_,   skipped_long_, payload_.value(), 0};
     header.header_checksum = checksum(header);
     file_.write_at(0, &header, sizeof header);
     file_.commit();
@@ -119,17 +119,25 @@ class Builder {
   void store_block(uint32_t part, const std::vector<RawPair>& block) {
     std::vector<Tokenised> tokenised(block.size());
     const size_t threads = std::max(1, options_.threads);
+    std::vector<std::exception_ptr> failures(threads);
     std::vector<std::jthread> workers;
     for (size_t worker = 0; worker < threads; ++worker) {
       workers.emplace_back([&, worker] {
-        for (size_t i = worker; i < block.size(); i += threads) {
-          const uint64_t seed = mix(options_.sampling_seed, part, block[i].line);
-          tokenised[i].source = encode(block[i].source, mix(seed, 0));
-          tokenised[i].target = encode(block[i].target, mix(seed, 1));
+        try {
+          for (size_t i = worker; i < block.size(); i += threads) {
+            const uint64_t seed = mix(options_.sampling_seed, part, block[i].line);
+            tokenised[i].source = encode(block[i].source, mix(seed, 0));
+            tokenised[i].target = encode(block[i].target, mix(seed, 1));
+          }
+        } catch (...) {
+          failures[worker] = std::current_exception();
         }
       });
     }
     workers.clear();  // joins
+    for (const auto& failure : failures) {
+      if (failure) std::rethrow_exception(failure);
+    }
 
     std::vector<int32_t> ids;
     std::vector<PairRecord> records;
@@ -209,10 +217,10 @@ class Builder {
     return groups;
   }
 
-  const fs::path& path_;
   const Corpus& corpus_;
   const Tokenizer& tokenizer_;
   const TokenStoreOptions& options_;
+  uint64_t key_;
   AtomicFile file_;
   AtomicFile unsorted_;  // records in corpus order; never committed, so it vanishes
   Hasher payload_;
@@ -281,7 +289,12 @@ TokenStore TokenStore::open_or_build(const fs::path& path, const Corpus& corpus,
     }
   }
   build(path, corpus, tokenizer, options);
-  return TokenStore(path);
+  TokenStore store(path);
+  if (store.key() != token_store_key(corpus, tokenizer, options)) {
+    throw UserError(fmt::format("{}: the corpus, or this file, was changed while it was read", path.string()),
+                    "run it again");
+  }
+  return store;
 }
 
 TokenStore::TokenStore(const fs::path& path) : file_(path) {

@@ -117,7 +117,9 @@ std::vector<int32_t> Tokenizer::encode_sampled(std::string_view text, double sam
       static_cast<std::mt19937::result_type>(mix(seed, 0x5A4D)));
   std::vector<int32_t> ids;
   const auto status = processor_->SampleEncode(text, -1, static_cast<float>(sampling), &ids);
-  if (!status.ok()) throw std::runtime_error(status.ToString());
+  if (!status.ok())
+    throw UserError(fmt::format("this tokenizer cannot sample: {}", status.error_message()),
+                    "tokenizer.sampling=0");
   return ids;
 }
 

@@ -52,6 +52,4 @@ void gated_backward(const float* x, const float* dy, bool gelu, int64_t width, f
 void cross_entropy_rows(float* logits, const int64_t* labels, float smoothing, int64_t vocabulary,
                         double* losses, int64_t begin, int64_t end);
 
-const char* target_name();  // the instruction set in use
-
 }  // namespace calque::simd

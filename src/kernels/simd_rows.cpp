@@ -187,8 +187,6 @@ void CrossEntropyRows(float* logits, const int64_t* labels, float smoothing, int
   }
 }
 
-const char* TargetName() { return hwy::TargetName(HWY_TARGET); }
-
 }  // namespace calque::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -200,7 +198,6 @@ HWY_EXPORT(RmsNormBackward);
 HWY_EXPORT(GatedForward);
 HWY_EXPORT(GatedBackward);
 HWY_EXPORT(CrossEntropyRows);
-HWY_EXPORT(TargetName);
 
 void rms_norm_forward(const float* x, const float* weight, float epsilon, int64_t width, float* y,
                       float* inverses, int64_t begin, int64_t end) {
@@ -221,7 +218,6 @@ void cross_entropy_rows(float* logits, const int64_t* labels, float smoothing, i
                         double* losses, int64_t begin, int64_t end) {
   HWY_DYNAMIC_DISPATCH(CrossEntropyRows)(logits, labels, smoothing, vocabulary, losses, begin, end);
 }
-const char* target_name() { return HWY_DYNAMIC_DISPATCH(TargetName)(); }
 
 }  // namespace calque::simd
 #endif

@@ -17,13 +17,18 @@ Decoder::Decoder(const ModelConfig& config) : config_(config) {
   }
   norm = register_module("norm", std::make_shared<Norm>(config));
   if (!config.tied) output = register_parameter("output", torch::empty({config.vocabulary, config.width}));
-  if (config.positions == PositionKind::rotary)
-    rotary_ = make_rotary_table(config.max_positions, config.width_of_head(), config.rotary_base);
+  if (config.positions == PositionKind::rotary) {
+    const RotaryTable table =
+        make_rotary_table(config.max_positions, config.width_of_head(), config.rotary_base);
+    cosines_ = register_buffer("rotary_cosines", table.cosines);
+    sines_ = register_buffer("rotary_sines", table.sines);
+  }
 }
 
 torch::Tensor Decoder::hidden(const torch::Tensor& tokens, const Layout& layout, const Tap* tap) const {
   const Layout all = ask_for_all(layout);
-  const RotaryTable* rotary = rotary_.cosines.defined() ? &rotary_ : nullptr;
+  const RotaryTable table{cosines_, sines_};
+  const RotaryTable* rotary = cosines_.defined() ? &table : nullptr;
   auto x = embedding->forward(tokens, {all, tap});  // [rows, width]
   for (size_t i = 0; i < blocks.size(); ++i) {
     const bool last = i + 1 == blocks.size();

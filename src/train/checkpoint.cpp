@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 
 #include "calque/base/error.h"
 #include "calque/base/file.h"
@@ -31,7 +32,9 @@ void write_checkpoint(const fs::path& folder, const CheckpointContent& content) 
   write_file(temporary / "manifest.json", manifest.dump(2) + "\n");
   if (fs::exists(folder)) {  // of the same step, from before a resume: exchanged in one instant
     if (renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) != 0) {
-      throw SystemError(folder.string() + ": cannot be replaced", errno);
+      // A file system without that: nothing points at this folder yet, since its step is being made again.
+      fs::remove_all(folder);
+      fs::rename(temporary, folder);
     }
     fs::remove_all(temporary);
   } else {
@@ -40,12 +43,29 @@ void write_checkpoint(const fs::path& folder, const CheckpointContent& content) 
   sync_folder(folder.parent_path());
 }
 
+std::vector<std::pair<int64_t, fs::path>> list_checkpoints(const fs::path& checkpoints) {
+  std::vector<std::pair<int64_t, fs::path>> all;
+  for (const auto& entry : fs::directory_iterator(checkpoints)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("step-") || entry.is_symlink()) continue;
+    int64_t step = 0;
+    const auto [end, error] = std::from_chars(name.data() + 5, name.data() + name.size(), step);
+    if (error == std::errc() && end == name.data() + name.size()) all.emplace_back(step, entry.path());
+  }
+  std::sort(all.rbegin(), all.rend());
+  return all;
+}
+
 Checkpoint::Checkpoint(fs::path folder) : folder_(std::move(folder)) {
   if (!fs::is_directory(folder_)) throw UserError(fmt::format("{}: no such checkpoint", folder_.string()));
   const fs::path file = folder_ / "config.json";
   const json config = json::parse(read_file(file), nullptr, false);
   if (config.is_discarded()) throw UserError(fmt::format("{}: not JSON", file.string()));
-  config_ = read_hf_config(config, file.string());
+  try {
+    config_ = read_hf_config(config, file.string());
+  } catch (const json::exception& error) {
+    throw UserError(fmt::format("{}: a value is of the wrong type: {}", file.string(), error.what()));
+  }
   if (!fs::exists(folder_ / "manifest.json")) return;
   const json manifest = json::parse(read_file(folder_ / "manifest.json"), nullptr, false);
   if (!manifest.is_object())
@@ -67,8 +87,6 @@ std::shared_ptr<Decoder> Checkpoint::make_decoder() const {
 }
 
 Tokenizer Checkpoint::tokenizer() const { return Tokenizer::load(folder_ / "tokenizer.model"); }
-
-bool Checkpoint::has_state() const { return fs::exists(folder_ / "state.safetensors"); }
 
 Safetensors Checkpoint::state() const { return Safetensors(folder_ / "state.safetensors"); }
 
@@ -117,19 +135,19 @@ std::string target_of(const fs::path& link) {
 
 }  // namespace
 
+void CheckpointWriter::mark_best(int64_t step) {
+  finish();
+  const std::string name = fmt::format("step-{}", step);
+  if (fs::exists(folder_ / name) && target_of(folder_ / "best") != name) point(folder_ / "best", name);
+}
+
 void CheckpointWriter::store(int64_t step, const CheckpointContent& content, bool best) const {
   const std::string name = fmt::format("step-{}", step);
   write_checkpoint(folder_ / name, content);
   if (best) point(folder_ / "best", name);
   point(folder_ / "last", name);
   sync_folder(folder_);
-  std::vector<std::pair<int64_t, fs::path>> all;
-  for (const auto& entry : fs::directory_iterator(folder_)) {
-    const std::string other = entry.path().filename().string();
-    if (other.starts_with("step-") && !entry.is_symlink())
-      all.emplace_back(std::stoll(other.substr(5)), entry.path());
-  }
-  std::sort(all.rbegin(), all.rend());
+  const auto all = list_checkpoints(folder_);
   const std::string best_name = target_of(folder_ / "best");
   for (size_t i = static_cast<size_t>(keep_); i < all.size(); ++i) {
     if (all[i].second.filename() != best_name && all[i].second.filename() != name)

@@ -43,12 +43,10 @@ Optimizer::Optimizer(const Decoder& decoder, const TrainConfig& config)
 
 void Optimizer::add_to_adam(const std::string& name, const torch::Tensor& parameter) {
   AdamGroup& group = parameter.dim() >= 2 ? decayed_ : undecayed_;  // norms and biases are not pulled to zero
-  group.parameters.push_back(parameter.detach());
+  group.parameters.push_back(parameter);
   group.means.push_back(torch::zeros_like(parameter));
   group.squares.push_back(torch::zeros_like(parameter));
   group.steps.push_back(torch::zeros({}, torch::dtype(torch::kFloat32).device(parameter.device())));
-  // The gradient belongs to the parameter as the model holds it; keep that one for reading gradients.
-  group.parameters.back() = parameter;
   state_.emplace_back(name + ".mean", group.means.back());
   state_.emplace_back(name + ".square", group.squares.back());
   state_.emplace_back(name + ".step", group.steps.back());

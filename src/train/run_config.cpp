@@ -26,6 +26,10 @@ RunConfig read_run_config(const std::filesystem::path& file, const std::vector<s
   check_corpus(config.data.valid, "data.valid");
   check_corpus(config.data.test, "data.test");
   check_train(config.train);
+  ModelConfig model = config.model;
+  model.vocabulary =
+      config.tokenizer.vocabulary;  // the tokenizer's own number is not known yet, and changes nothing here
+  check_model(model);
   return config;
 }
 

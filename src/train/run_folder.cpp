@@ -33,12 +33,13 @@ RunFolder::RunFolder(fs::path path, Mode mode) : path_(std::move(path)) {
     close(lock_);
     throw UserError(fmt::format("{}: another process is training this run", path_.string()));
   }
-  if (mode == Mode::fresh) {
-    for (const auto& entry : fs::directory_iterator(path_)) {
-      if (entry.path().filename() != ".lock") fs::remove_all(entry.path());
-    }
-    fs::create_directories(path_ / "checkpoints");
+}
+
+void RunFolder::clear() {
+  for (const auto& entry : fs::directory_iterator(path_)) {
+    if (entry.path().filename() != ".lock") fs::remove_all(entry.path());
   }
+  fs::create_directories(path_ / "checkpoints");
 }
 
 RunFolder::~RunFolder() {

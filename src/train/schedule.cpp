@@ -10,6 +10,14 @@ double learning_rate_share(const TrainConfig& c, int64_t step, double progress) 
   const auto warmup = static_cast<double>(c.warmup_steps);
   const double rise = step < c.warmup_steps ? static_cast<double>(step + 1) / warmup : 1.0;
   progress = std::clamp(progress, 0.0, 1.0);
+  // The fall begins when the rise ends. How much of the run the warm-up took follows from the steps made
+  // since, so that this holds for limits in tokens or minutes as well.
+  if (step > c.warmup_steps) {
+    const double warmup_share = std::min(progress * warmup / static_cast<double>(step), 0.999);
+    progress = (progress - warmup_share) / (1 - warmup_share);
+  } else {
+    progress = 0;
+  }
   double fall = 1.0;
   switch (c.schedule) {
     case ScheduleKind::cosine:

@@ -21,6 +21,7 @@ json TrainingProgress::to_json() const {
           {"tokens", tokens},
           {"seconds", seconds},
           {"best_valid_loss", best_valid_loss},
+          {"best_step", best_step},
           {"validations_without_gain", validations_without_gain},
           {"skipped_steps", skipped_steps},
           {"bad_steps_in_a_row", bad_steps_in_a_row}};
@@ -35,6 +36,7 @@ TrainingProgress TrainingProgress::from_json(const json& j) {
   p.tokens = j.at("tokens");
   p.seconds = j.at("seconds");
   p.best_valid_loss = j.at("best_valid_loss");
+  p.best_step = j.at("best_step");
   p.validations_without_gain = j.at("validations_without_gain");
   p.skipped_steps = j.at("skipped_steps");
   p.bad_steps_in_a_row = j.at("bad_steps_in_a_row");

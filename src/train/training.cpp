@@ -58,7 +58,8 @@ BatchStreamOptions stream_options(const RunConfig& config, const fs::path& cache
           config.train.batch_tokens,
           config.tokenizer.sampling,
           static_cast<uint64_t>(config.seed),
-          cache};
+          cache,
+          {}};
 }
 
 std::vector<Batch> validation_batches(const RunConfig& config, const Tokenizer& tokenizer,
@@ -78,7 +79,8 @@ std::vector<Batch> validation_batches(const RunConfig& config, const Tokenizer& 
   return batches;
 }
 
-std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& tokenizer) {
+std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& tokenizer,
+                                    const torch::Device& device) {
   ModelConfig model = config.model;
   model.vocabulary = tokenizer.size();
   const int64_t longest = pair_format(tokenizer).rows(config.data.max_tokens, 0);
@@ -88,8 +90,15 @@ std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& to
                     config.data.max_tokens, longest, model.max_positions),
         "raise model.max_positions or lower data.max_tokens");
   }
+  if (longest > config.train.batch_tokens) {
+    throw UserError(fmt::format("train.batch_tokens={} is too small for data.max_tokens={}, which makes "
+                                "sequences of up to {} tokens",
+                                config.train.batch_tokens, config.data.max_tokens, longest),
+                    "raise train.batch_tokens or lower data.max_tokens");
+  }
   auto decoder = std::make_shared<Decoder>(model);
   decoder->initialise(static_cast<uint64_t>(config.seed));
+  decoder->to(device);
   return decoder;
 }
 
@@ -120,6 +129,9 @@ void check_unchanged(const RunConfig& before, const RunConfig& now) {
       if (field.name != "path") all.emplace_back("tokenizer." + field.name, YAML::Dump(field.write({})));
     }
     all.emplace_back("seed", std::to_string(config.seed));
+    all.emplace_back("data.max_tokens",
+                     std::to_string(config.data.max_tokens));  // both: where in the order the run stands
+    all.emplace_back("train.batch_tokens", std::to_string(config.train.batch_tokens));
     all.emplace_back("train.optimizer", std::string(name_of(config.train.optimizer)));
     all.emplace_back("train.ema", config.train.ema > 0 ? "on" : "off");
     return all;
@@ -136,14 +148,7 @@ void check_unchanged(const RunConfig& before, const RunConfig& now) {
 
 // The newest checkpoint that is whole.
 std::optional<Checkpoint> newest_checkpoint(const RunFolder& folder) {
-  std::vector<std::pair<int64_t, fs::path>> all;
-  for (const auto& entry : fs::directory_iterator(folder.checkpoints())) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("step-") && !entry.is_symlink())
-      all.emplace_back(std::stoll(name.substr(5)), entry.path());
-  }
-  std::sort(all.rbegin(), all.rend());
-  for (const auto& [step, path] : all) {
+  for (const auto& [step, path] : list_checkpoints(folder.checkpoints())) {
     try {
       return Checkpoint(path);
     } catch (const UserError& error) {
@@ -163,9 +168,11 @@ class Run {
                                                             : RunFolder::Mode::create),
         cache_(options.runs / ".cache"),
         resuming_(options.resume),
+        fresh_(options.fresh),
         tokenizer_(begin()),
         device_(choose_device(config.train.device)),
-        trainer_(make_model(config, tokenizer_), config.train, static_cast<uint64_t>(config.seed), device_),
+        trainer_(make_model(config, tokenizer_, device_), config.train, static_cast<uint64_t>(config.seed),
+                 device_),
         writer_(folder_.checkpoints(), config.train.keep_checkpoints),
         valid_(validation_batches(config, tokenizer_, cache_)) {
     if (resuming_) resume();
@@ -173,19 +180,30 @@ class Run {
 
   TrainingResult run() {
     TrainingProgress& progress = trainer_.progress();
-    BatchStream stream(stream_options(config_, cache_), tokenizer_, progress.epoch, progress.epoch_step);
+    BatchStreamOptions options = stream_options(config_, cache_);
+    options.sampled = folder_.path() / "sampled.tokens";
+    BatchStream stream(options, tokenizer_, progress.epoch, progress.epoch_step);
     if (progress.epoch_steps == 0) progress.epoch_steps = stream.epoch_steps();
+    record_start();
     log::info("{}: {} parameters, {} pairs, {} steps an epoch", config_.run,
               format_count(trainer_.decoder().parameter_count()), format_count(stream.pairs()),
               format_count(stream.epoch_steps()));
     limit_flops_ = measure_matrix_speed(trainer_.decoder().config(),
                                         std::min<int64_t>(config_.train.batch_tokens, 4096));
+    const TrainingEnd end = make_steps(stream);
+    return finish(end);
+  }
+
+ private:
+  TrainingEnd make_steps(BatchStream& stream) {
+    TrainingProgress& progress = trainer_.progress();
     const Interrupt interrupt;
     Prefetcher prefetcher([&]() -> std::optional<Batch> { return stream.next(); });
     const auto started = Clock::now();
     const double seconds_before = progress.seconds;
-    TrainingEnd end = TrainingEnd::limit;
     while (share_done(config_.train, progress) < 1) {
+      if (config_.train.patience > 0 && progress.validations_without_gain >= config_.train.patience)
+        return TrainingEnd::patience;
       const double rate =
           config_.train.learning_rate *
           learning_rate_share(config_.train, progress.step, share_done(config_.train, progress));
@@ -197,44 +215,42 @@ class Run {
       note_step(*batch, result, rate, seconds_since(step_started), prefetcher.waited_seconds() - waited);
       const bool validated = is_due(config_.train.validate_every) && validate();
       if (is_due(config_.train.checkpoint_every) && !validated) save(false);
-      if (interrupt.requested()) {
-        end = TrainingEnd::interrupted;
-        break;
-      }
-      if (config_.train.patience > 0 && progress.validations_without_gain >= config_.train.patience) {
-        end = TrainingEnd::patience;
-        break;
-      }
+      if (interrupt.requested()) return TrainingEnd::interrupted;
     }
-    return finish(end);
+    return TrainingEnd::limit;
   }
 
- private:
   Tokenizer begin() {
-    if (resuming_) {
-      const RunConfig before = read_run_config(folder_.config(), {});
-      check_unchanged(before, config_);
-      log::start_file(folder_.log());
-      log::info("resuming {}", folder_.path().string());
-      return Tokenizer::load(folder_.tokenizer());
-    }
-    Tokenizer tokenizer = prepare_tokenizer(config_.tokenizer, config_.data.train, cache_);
-    write_file(folder_.tokenizer(), tokenizer.serialized());
+    if (!resuming_) return prepare_tokenizer(config_.tokenizer, config_.data.train, cache_);
+    check_unchanged(read_run_config(folder_.config(), {}), config_);
+    return Tokenizer::load(folder_.tokenizer());
+  }
+
+  // Once everything could be built: from here on the run exists. The configuration is written last and says
+  // so.
+  void record_start() {
+    if (fresh_) folder_.clear();
+    if (!resuming_) write_file(folder_.tokenizer(), tokenizer_.serialized());
     write_file(folder_.config(), show_config(fields(config_), folder_.path()));
     log::start_file(folder_.log());
-    return tokenizer;
+    if (!resuming_) return;
+    drop_metrics_after(folder_.metrics(), trainer_.progress().step);
+    log::info("resuming {} after step {}", folder_.path().string(), format_count(trainer_.progress().step));
   }
 
   void resume() {
     const auto checkpoint = newest_checkpoint(folder_);
-    if (!checkpoint) {
-      log::info("there is no checkpoint yet: it begins at step 0");
-    } else {
-      trainer_.restore(*checkpoint);
-      log::info("going on after step {}", format_count(trainer_.progress().step));
+    if (!checkpoint) return;  // stopped before the first one: it begins at step 0, and comes out the same
+    trainer_.restore(*checkpoint);
+    if (trainer_.progress().best_step >= 0) writer_.mark_best(trainer_.progress().best_step);
+    saved_step_ = trainer_.progress().step;
+    for (const json& line : read_metrics(folder_.metrics())) {
+      if (line.contains("valid_loss") && line["valid_loss"].is_number() &&
+          line.value("step", int64_t{-1}) == saved_step_) {
+        validated_step_ = saved_step_;
+        valid_loss_ = line["valid_loss"].get<double>();
+      }
     }
-    drop_metrics_after(folder_.metrics(), trainer_.progress().step);
-    write_file(folder_.config(), show_config(fields(config_), folder_.path()));
   }
 
   bool is_due(int64_t every) const {
@@ -297,7 +313,6 @@ class Run {
                     {"waited_seconds", window_.waited}};
     metrics["loss"] = std::isfinite(loss) ? json(loss) : json();
     record(metrics);
-    last_loss_ = loss;
     if (!stderr_is_terminal() && seconds_since(last_plain_) > 30) {
       log::info("{}", line);
       last_plain_ = Clock::now();
@@ -321,7 +336,10 @@ class Run {
     const auto started = Clock::now();
     valid_loss_ = trainer_.validate(valid_);
     const bool better = valid_loss_ < progress.best_valid_loss;
-    progress.best_valid_loss = std::min(progress.best_valid_loss, valid_loss_);
+    if (better) {
+      progress.best_valid_loss = valid_loss_;
+      progress.best_step = progress.step;
+    }
     progress.validations_without_gain = better ? 0 : progress.validations_without_gain + 1;
     validated_step_ = progress.step;
     record({{"step", progress.step},
@@ -346,8 +364,9 @@ class Run {
     clear_live_line();
     TrainingProgress& progress = trainer_.progress();
     if (end != TrainingEnd::interrupted && validated_step_ != progress.step) validate();
-    if (saved_step_ != progress.step) save(valid_.empty());
+    if (saved_step_ != progress.step) save(false);
     writer_.finish();
+    if (valid_.empty()) writer_.mark_best(progress.step);
     write_run_report(folder_.path(), config_, trainer_.decoder().parameter_count());
     TrainingResult result{end, folder_.path(), progress.to_json()};
     result.summary.update({{"run", config_.run},
@@ -358,8 +377,11 @@ class Run {
     } else {
       result.summary["valid_loss"] = valid_loss_;
     }
-    log::info("{} after step {}{}", end == TrainingEnd::interrupted ? "interrupted" : "done", format_count(progress.step),
-              end == TrainingEnd::interrupted ? "; everything is saved: `calque train CONFIG --resume` goes on" : "");
+    log::info("{} after step {}{}", end == TrainingEnd::interrupted ? "interrupted" : "done",
+              format_count(progress.step),
+              end == TrainingEnd::interrupted
+                  ? "; everything is saved: `calque train CONFIG --resume` goes on"
+                  : "");
     log::stop_file();
     return result;
   }
@@ -372,6 +394,7 @@ class Run {
   RunFolder folder_;
   fs::path cache_;
   bool resuming_;
+  bool fresh_;
   Tokenizer tokenizer_;
   torch::Device device_;
   Trainer trainer_;
@@ -380,7 +403,6 @@ class Run {
   std::unique_ptr<EventFile> events_;
   Window window_;  // since the last line of metrics
   double limit_flops_ = 1;
-  double last_loss_ = 0;
   double valid_loss_ = std::nan("");
   int64_t saved_step_ = -1;
   int64_t validated_step_ = -1;
@@ -394,8 +416,9 @@ TrainingResult overfit(const RunConfig& config, const TrainingOptions& options) 
   const Tokenizer tokenizer = prepare_tokenizer(config.tokenizer, config.data.train, cache);
   BatchStream stream(stream_options(config, cache), tokenizer, 0, 0);
   const Batch batch = stream.next();
-  Trainer trainer(make_model(config, tokenizer), config.train, static_cast<uint64_t>(config.seed),
-                  choose_device(config.train.device));
+  const torch::Device device = choose_device(config.train.device);
+  Trainer trainer(make_model(config, tokenizer, device), config.train, static_cast<uint64_t>(config.seed),
+                  device);
   constexpr double known_by_heart = 0.1;  // nats a label
   const int64_t steps = config.train.steps > 0 ? std::min<int64_t>(config.train.steps, 500) : 500;
   log::info("training on one batch of {} pairs for at most {} steps", batch.pairs(), steps);
@@ -413,7 +436,7 @@ TrainingResult overfit(const RunConfig& config, const TrainingOptions& options) 
   const bool learnt = loss < known_by_heart;
   TrainingResult result{learnt ? TrainingEnd::overfitted : TrainingEnd::not_overfitted,
                         {},
-                        {{"first_loss", first}, {"loss", loss}, {"steps", step + 1}}};
+                        {{"first_loss", first}, {"loss", loss}, {"steps", std::min(step + 1, steps)}}};
   if (interrupt.requested()) result.end = TrainingEnd::interrupted;
   return result;
 }
@@ -432,8 +455,9 @@ json estimate_training(const RunConfig& config, const TrainingOptions& options) 
   const fs::path cache = options.runs / ".cache";
   const Tokenizer tokenizer = prepare_tokenizer(config.tokenizer, config.data.train, cache);
   BatchStream stream(stream_options(config, cache), tokenizer, 0, 0);
-  Trainer trainer(make_model(config, tokenizer), config.train, static_cast<uint64_t>(config.seed),
-                  choose_device(config.train.device));
+  const torch::Device device = choose_device(config.train.device);
+  Trainer trainer(make_model(config, tokenizer, device), config.train, static_cast<uint64_t>(config.seed),
+                  device);
   const Decoder& decoder = trainer.decoder();
   constexpr int timed_steps = 5;
   double rows = 0, seconds = 0;

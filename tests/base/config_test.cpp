@@ -126,6 +126,7 @@ TEST(Config, OverridesWinAndAreCheckedAlike) {
   EXPECT_EQ(message("", {"inner=1"}),
             "command line: inner is a section; name a key in it: steps, rate, limit");
   EXPECT_EQ(message("", {"name.x=1"}), "command line: name.x: name is not a section");
+  EXPECT_EQ(message("inner: 5", {"inner.steps=1"}), "test.yaml:1: inner: keys and values wanted");
   EXPECT_THAT(message("", {"steps"}), testing::HasSubstr("section.key=value wanted"));
 }
 

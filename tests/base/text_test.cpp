@@ -47,6 +47,7 @@ TEST(Text, TheNameThatWasMeantIsFound) {
   const std::vector<std::string> names = {"learning_rate", "batch_tokens", "steps"};
   EXPECT_EQ(nearest("lerning_rate", names), "learning_rate");
   EXPECT_EQ(nearest("step", names), "steps");
+  EXPECT_EQ(nearest("lr_rate", names), "learning_rate");
   EXPECT_FALSE(nearest("colour", names));
   EXPECT_EQ(did_you_mean("stps", names), "; did you mean steps?");
   EXPECT_EQ(did_you_mean("zzzzzzzz", names), "");

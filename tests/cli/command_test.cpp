@@ -51,7 +51,7 @@ TEST(Command, MistakesOnTheCommandLineSayWhatWasMeant) {
 TEST(Command, EveryExampleInHelpStartsWithAKnownSubcommand) {
   const TemporaryFolder folder;
   for (const char* command :
-       {"data check", "data batches", "tokenizer train", "tokenizer encode", "tokenizer decode",
+       {"train", "data check", "data batches", "tokenizer train", "tokenizer encode", "tokenizer decode",
         "config show", "config schema", "config keys", "completion", "man"}) {
     const Outcome help = run_calque(folder, std::string(command) + " --help");
     EXPECT_EQ(help.code, 0) << command;

@@ -4,7 +4,7 @@ set -euo pipefail
 flags=$(python3 - <<'PY'
 import json, os, shlex
 for entry in json.load(open(os.environ["CALQUE_BUILD"] + "/compile_commands.json")):
-    if entry["file"].endswith("src/base/error.cpp"):
+    if "/calque_base.dir/" in entry["command"]:
         words = shlex.split(entry["command"])
         print(" ".join(word for word in words if word.startswith(("-I", "-D", "-std"))))
         break

@@ -9,8 +9,11 @@ find_package(PkgConfig REQUIRED)
 
 # The venv that tools/setup makes, unless the user named another LibTorch.
 if(DEFINED ENV{CALQUE_TORCH})
+  unset(Torch_DIR CACHE)
   list(PREPEND CMAKE_PREFIX_PATH $ENV{CALQUE_TORCH})
 else()
+  string(REPLACE ":" ";" named_by_user "$ENV{CMAKE_PREFIX_PATH}")
+  list(APPEND CMAKE_PREFIX_PATH ${named_by_user})
   file(GLOB private_torch ${PROJECT_SOURCE_DIR}/.deps/torch/lib/python3.*/site-packages/torch)
   list(APPEND CMAKE_PREFIX_PATH ${private_torch})
 endif()

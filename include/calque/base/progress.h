@@ -18,7 +18,6 @@ class Progress {
 
   // May be called from several threads, as often as one likes.
   void advance(int64_t count);
-  void set_total(int64_t total) { total_ = total; }
 
  private:
   void show(double elapsed_seconds, int64_t done);

@@ -19,6 +19,8 @@ struct BatchStreamOptions {
   double sampling = 0;
   uint64_t seed = 1;
   std::filesystem::path cache;
+  std::filesystem::path
+      sampled;  // where a sampling tokenizer's epochs go, one replacing the other; empty: the cache
 };
 
 class BatchStream {

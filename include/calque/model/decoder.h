@@ -46,7 +46,8 @@ class Decoder : public torch::nn::Module {
 
  private:
   ModelConfig config_;
-  RotaryTable rotary_;  // empty unless positions are rotary
+  torch::Tensor cosines_,
+      sines_;  // rotary tables, which move with the model; undefined unless positions are rotary
 };
 
 }  // namespace calque

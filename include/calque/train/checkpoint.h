@@ -27,6 +27,10 @@ struct CheckpointContent {
 
 void write_checkpoint(const std::filesystem::path& folder, const CheckpointContent& content);
 
+// The checkpoints step-N of a run, the newest first; folders of any other name are not ours.
+std::vector<std::pair<int64_t, std::filesystem::path>> list_checkpoints(
+    const std::filesystem::path& checkpoints);
+
 // A checkpoint opened for reading; its files are checked against the manifest where it has one.
 class Checkpoint {
  public:
@@ -35,7 +39,6 @@ class Checkpoint {
   const ModelConfig& config() const { return config_; }
   std::shared_ptr<Decoder> make_decoder() const;
   Tokenizer tokenizer() const;
-  bool has_state() const;
   Safetensors state() const;
   nlohmann::json progress() const;  // as it was given to write_checkpoint
   const std::filesystem::path& folder() const { return folder_; }
@@ -54,7 +57,8 @@ class CheckpointWriter {
 
   // As step-N; waits until the one before it is written.
   void write(int64_t step, CheckpointContent content, bool best);
-  void finish();  // until everything is on the disk
+  void mark_best(int64_t step);  // points `best` at a checkpoint that is written already
+  void finish();                 // waits until everything is on the disk
 
  private:
   void store(int64_t step, const CheckpointContent& content, bool best) const;

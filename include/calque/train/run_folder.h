@@ -15,11 +15,14 @@ class RunFolder {
  public:
   enum class Mode { create, resume, fresh };
 
-  // create: refuses a run that has begun. resume: refuses one that has not. fresh: deletes what is there.
+  // create: refuses a run that has begun. resume: refuses one that has not. fresh: takes either; clear()
+  // empties it.
   RunFolder(std::filesystem::path path, Mode mode);
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
+
+  void clear();
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path config() const { return path_ / "config.yaml"; }

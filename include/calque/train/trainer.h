@@ -25,6 +25,7 @@ struct TrainingProgress {
   int64_t tokens = 0;
   double seconds = 0;
   double best_valid_loss = 1e30;
+  int64_t best_step = -1;
   int64_t validations_without_gain = 0;
   int64_t skipped_steps = 0;
   int64_t bad_steps_in_a_row = 0;
