@@ -4,6 +4,7 @@
 #include "calque/base/units.h"
 #include "calque/cli/command.h"
 #include "calque/train/training.h"
+#include "calque/train/trial.h"
 
 namespace calque::cli {
 namespace {

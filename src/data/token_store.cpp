@@ -105,11 +105,13 @@ class Builder {
       }
       skipped_empty_ += reader.skipped_empty();
     }
-    if (skipped_empty_ > 0)
-      log::warn("{}: {} pairs with an empty side passed over", name(), format_count(skipped_empty_));
+    const auto pairs = [](uint64_t count) {
+      return format_count(static_cast<int64_t>(count)) + (count == 1 ? " pair" : " pairs");
+    };
+    if (skipped_empty_ > 0) log::warn("{}: {} with an empty side passed over", name(), pairs(skipped_empty_));
     if (skipped_long_ > 0) {
-      log::warn("{}: {} pairs longer than data.max_tokens={} left out, the first at {}", name(),
-                format_count(skipped_long_), options_.max_tokens, first_long_);
+      log::warn("{} longer than data.max_tokens={} left out, the first at {}", pairs(skipped_long_),
+                options_.max_tokens, first_long_);
     }
     if (record_count_ == 0) throw UserError(fmt::format("{}: no pair that can be used", name()));
   }

@@ -147,13 +147,12 @@ double Trainer::validate(const std::vector<Batch>& batches) {
 
 // With averaged weights the model file holds the average, and the state the weights that training goes on
 // with.
-CheckpointContent Trainer::snapshot(const std::string& tokenizer) const {
-  auto* self = const_cast<Trainer*>(this);
-  self->swap_average();
+CheckpointContent Trainer::snapshot(const std::string& tokenizer) {
+  swap_average();
   CheckpointContent content;
   for (const auto& [name, view] : hf_views(*decoder_))
     content.weights.emplace_back(name, view.cpu().clone(at::MemoryFormat::Contiguous));
-  self->swap_average();
+  swap_average();
   content.config = hf_config(decoder_->config());
   content.tokenizer = tokenizer;
   for (const auto& [name, tensor] : optimizer_.state())

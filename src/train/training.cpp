@@ -2,11 +2,8 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <sys/resource.h>
-
 #include <chrono>
 #include <cmath>
-#include <thread>
 
 #include "calque/base/config.h"
 #include "calque/base/error.h"
@@ -19,12 +16,14 @@
 #include "calque/data/batch_stream.h"
 #include "calque/data/prefetcher.h"
 #include "calque/data/prepared_data.h"
+#include "calque/train/assembly.h"
 #include "calque/train/event_file.h"
 #include "calque/train/matrix_speed.h"
 #include "calque/train/run_folder.h"
 #include "calque/train/run_report.h"
 #include "calque/train/schedule.h"
 #include "calque/train/trainer.h"
+#include "calque/train/trial.h"
 
 namespace calque {
 namespace fs = std::filesystem;
@@ -36,70 +35,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-void use_threads(const TrainConfig& config) {
-  at::set_num_threads(config.threads > 0 ? static_cast<int>(config.threads)
-                                         : static_cast<int>(std::thread::hardware_concurrency()));
-}
-
-torch::Device choose_device(DeviceKind kind) {
-  if (kind == DeviceKind::cpu) return torch::kCPU;
-  const bool gpu = at::hasCUDA();
-  if (kind == DeviceKind::cuda && !gpu)
-    throw UserError("train.device=cuda: this LibTorch sees no CUDA device",
-                    "train.device=cpu runs everywhere");
-  return gpu ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
-}
-
-BatchStreamOptions stream_options(const RunConfig& config, const fs::path& cache) {
-  return {config.data.train,
-          config.data.max_tokens,
-          config.train.batch_tokens,
-          config.tokenizer.sampling,
-          static_cast<uint64_t>(config.seed),
-          cache,
-          {}};
-}
-
-std::vector<Batch> validation_batches(const RunConfig& config, const Tokenizer& tokenizer,
-                                      const fs::path& cache) {
-  if (config.data.valid.empty()) return {};
-  TokenStoreOptions options;
-  options.max_tokens = config.data.max_tokens;
-  const TokenStore store = prepare_tokens(config.data.valid, tokenizer, options, cache);
-  BatchSamplerOptions sampler_options;
-  sampler_options.batch_tokens = config.train.batch_tokens;
-  sampler_options.shuffle = false;
-  BatchSampler sampler(store, store.is_text() ? text_format(tokenizer) : pair_format(tokenizer),
-                       sampler_options);
-  std::vector<Batch> batches;
-  for (int64_t step = 0; step < sampler.steps(0); ++step)
-    batches.push_back(make_batch(store, sampler.format(), sampler.pairs(0, step)));
-  return batches;
-}
-
-std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& tokenizer,
-                                    const torch::Device& device) {
-  ModelConfig model = config.model;
-  model.vocabulary = tokenizer.size();
-  const int64_t longest = pair_format(tokenizer).rows(config.data.max_tokens, 0);
-  if (longest > model.max_positions) {
-    throw UserError(
-        fmt::format("data.max_tokens={} makes sequences of up to {} tokens, but model.max_positions={}",
-                    config.data.max_tokens, longest, model.max_positions),
-        "raise model.max_positions or lower data.max_tokens");
-  }
-  if (longest > config.train.batch_tokens) {
-    throw UserError(fmt::format("train.batch_tokens={} is too small for data.max_tokens={}, which makes "
-                                "sequences of up to {} tokens",
-                                config.train.batch_tokens, config.data.max_tokens, longest),
-                    "raise train.batch_tokens or lower data.max_tokens");
-  }
-  auto decoder = std::make_shared<Decoder>(model);
-  decoder->initialise(static_cast<uint64_t>(config.seed));
-  decoder->to(device);
-  return decoder;
 }
 
 // How much of the run is over, by the limit that is nearest.
@@ -253,12 +188,9 @@ class Run {
     }
   }
 
-  bool is_due(int64_t every) const {
-    const int64_t step = const_cast<Run*>(this)->trainer_.progress().step;
-    return every > 0 && step % every == 0;
-  }
+  bool is_due(int64_t every) const { return every > 0 && trainer_.progress().step % every == 0; }
 
-  double epochs_done() {
+  double epochs_done() const {
     const TrainingProgress& p = trainer_.progress();
     return static_cast<double>(p.epoch) +
            static_cast<double>(p.epoch_step) / static_cast<double>(std::max<int64_t>(p.epoch_steps, 1));
@@ -410,94 +342,12 @@ class Run {
   Clock::time_point last_plain_ = Clock::now();
 };
 
-// Can the model learn at all? The first batch again and again, until it is known by heart.
-TrainingResult overfit(const RunConfig& config, const TrainingOptions& options) {
-  const fs::path cache = options.runs / ".cache";
-  const Tokenizer tokenizer = prepare_tokenizer(config.tokenizer, config.data.train, cache);
-  BatchStream stream(stream_options(config, cache), tokenizer, 0, 0);
-  const Batch batch = stream.next();
-  const torch::Device device = choose_device(config.train.device);
-  Trainer trainer(make_model(config, tokenizer, device), config.train, static_cast<uint64_t>(config.seed),
-                  device);
-  constexpr double known_by_heart = 0.1;  // nats a label
-  const int64_t steps = config.train.steps > 0 ? std::min<int64_t>(config.train.steps, 500) : 500;
-  log::info("training on one batch of {} pairs for at most {} steps", batch.pairs(), steps);
-  const Interrupt interrupt;
-  Progress progress("overfitting", steps, "steps");
-  double first = 0, loss = 0;
-  int64_t step = 0;
-  for (; step < steps; ++step) {
-    loss = trainer.step(batch, config.train.learning_rate * std::min(1.0, static_cast<double>(step + 1) / 20))
-               .loss;
-    if (step == 0) first = loss;
-    progress.advance(1);
-    if (loss < known_by_heart || interrupt.requested() || !std::isfinite(loss)) break;
-  }
-  const bool learnt = loss < known_by_heart;
-  TrainingResult result{learnt ? TrainingEnd::overfitted : TrainingEnd::not_overfitted,
-                        {},
-                        {{"first_loss", first}, {"loss", loss}, {"steps", std::min(step + 1, steps)}}};
-  if (interrupt.requested()) result.end = TrainingEnd::interrupted;
-  return result;
-}
-
 }  // namespace
 
 TrainingResult train(const RunConfig& config, const TrainingOptions& options) {
   use_threads(config.train);
   if (config.data.train.empty()) throw UserError("data.train is empty: there is nothing to learn from");
-  return config.train.overfit_batch ? overfit(config, options) : Run(config, options).run();
-}
-
-json estimate_training(const RunConfig& config, const TrainingOptions& options) {
-  use_threads(config.train);
-  if (config.data.train.empty()) throw UserError("data.train is empty: there is nothing to learn from");
-  const fs::path cache = options.runs / ".cache";
-  const Tokenizer tokenizer = prepare_tokenizer(config.tokenizer, config.data.train, cache);
-  BatchStream stream(stream_options(config, cache), tokenizer, 0, 0);
-  const torch::Device device = choose_device(config.train.device);
-  Trainer trainer(make_model(config, tokenizer, device), config.train, static_cast<uint64_t>(config.seed),
-                  device);
-  const Decoder& decoder = trainer.decoder();
-  constexpr int timed_steps = 5;
-  double rows = 0, seconds = 0;
-  trainer.step(stream.next(), 0);  // the first one allocates
-  for (int i = 0; i < timed_steps; ++i) {
-    const Batch batch = stream.next();
-    const auto started = Clock::now();
-    trainer.step(batch, 0);
-    seconds += seconds_since(started);
-    rows += static_cast<double>(batch.rows());
-  }
-  const double speed = rows / seconds, step_rows = rows / timed_steps;
-  double steps = 1e18;
-  const TrainConfig& c = config.train;
-  if (c.steps > 0) steps = std::min(steps, static_cast<double>(c.steps));
-  if (c.tokens > 0) steps = std::min(steps, static_cast<double>(c.tokens) / step_rows);
-  if (c.epochs > 0) steps = std::min(steps, c.epochs * static_cast<double>(stream.epoch_steps()));
-  if (c.minutes.value > 0) steps = std::min(steps, c.minutes.value * 60 * speed / step_rows);
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  int64_t attention = 0, feed_forward = 0, norms = decoder.norm->weight.numel();
-  for (const auto& block : decoder.blocks) {
-    for (const auto& p : block->attention->parameters()) attention += p.numel();
-    for (const auto& p : block->feed_forward->parameters()) feed_forward += p.numel();
-    norms += block->attention_norm->weight.numel() + block->feed_forward_norm->weight.numel();
-  }
-  return {{"parameters",
-           {{"total", decoder.parameter_count()},
-            {"embedding", decoder.embedding->weight.numel()},
-            {"attention", attention},
-            {"feed_forward", feed_forward},
-            {"norms", norms},
-            {"output", decoder.output.defined() ? decoder.output.numel() : 0}}},
-          {"pairs", stream.pairs()},
-          {"tokens_per_epoch", stream.epoch_rows()},
-          {"steps_per_epoch", stream.epoch_steps()},
-          {"steps", std::llround(steps)},
-          {"tokens_per_second", speed},
-          {"minutes", steps * step_rows / speed / 60},
-          {"peak_bytes", usage.ru_maxrss * 1024}};
+  return config.train.overfit_batch ? overfit_batch(config, options) : Run(config, options).run();
 }
 
 }  // namespace calque

@@ -9,6 +9,7 @@
 #include "calque/train/checkpoint.h"
 #include "calque/train/event_file.h"
 #include "calque/train/run_folder.h"
+#include "calque/train/trial.h"
 #include "train/small_run.h"
 
 namespace calque {

@@ -84,7 +84,7 @@ court | short | after | lettre message article réunion voyage film robe jupe ph
 délicieux | delicious | after | eaten fruit
 frais/fraîche | fresh | after | fruit poisson lait pain œuf
 sucré | sweet | after | fraise orange poire pêche abricot cerise
-chaud | hot | after | thé café lait eau soupe
+chaud | hot | after | thé café lait soupe
 froid | cold | after | eau lait bière limonade café soupe
 français | French | after | livre roman journal magazine film chanson fromage vin pain voiture acteur
     actrice chanteuse écrivain
@@ -162,7 +162,8 @@ STATES = tuple(adjective for kind, adjective in _ALL if kind == "state")
 # A class suits, but not every noun in it.
 MISFITS = frozenset((("château", "nouveau"), ("château", "petit"), ("église", "nouveau"),
                      ("passeport", "petit"), ("miroir", "rouge"), ("miroir", "vert"),
-                     ("miroir", "jaune"), ("oiseau", "vieux")))
+                     ("miroir", "jaune"), ("oiseau", "vieux"), ("verre", "vieux"),
+                     ("bouteille", "vieux")))
 
 
 @functools.lru_cache(maxsize=None)

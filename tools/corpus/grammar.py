@@ -16,10 +16,10 @@ SMALL = ("haricot", "fraise", "cerise", "oignon")      # one never buys or eats 
 PASSING = ("client", "touriste")      # met in a shop or a street; nobody knows their days and habits
 ALCOHOL = ("vin", "bière")
 # What nobody asks for, and praise that would sound odd in a chore or before the first taste.
-UNWANTED = ("sale", "vide", "lourd", "lent")
+UNWANTED = ("sale", "propre", "vide", "lourd", "lent")
 IDLE_PRAISE = "confortable élégant pratique moderne calme cher utile délicieux bon sucré beau joli".split()
 CHORES = ("nettoyer laver réparer peindre ouvrir fermer goûter couper allumer éteindre utiliser nourrir "
-          "cacher signer chercher prendre").split()
+          "cacher signer chercher prendre jeter").split()
 WANTING = "vouloir acheter choisir louer apporter préférer adorer".split()
 MASS = ("food", "drink", "spice", "resource")
 
@@ -232,6 +232,12 @@ class Sampler:
             det = "def"
         if noun.lemma in ("bus", "taxi") and det == "poss":
             det = "def"
+        if verb.fr == "porter" and det == "indef" and noun.cls == "clothes" and subject.number == "p" \
+                and not plural and not neg:
+            det = "poss"              # they wear their hats, not one hat
+        if verb.fr in ("finir", "commencer") and subject.number == "p" and det == "poss" \
+                and noun.lemma in ("roman", "livre"):
+            det = "def"               # not written by all of them
         if noun.lemma == "jouet" and det == "poss":
             det = "dem"               # most subjects are too old for toys of their own
         if noun.cls == "fruit" and verb.fr in ("acheter", "apporter", "laver"):
@@ -240,7 +246,10 @@ class Sampler:
             number = "p"              # each of them has one: they put on their hats
         if not mass and noun.cls in ("fruit", "tool", "text", "gift") and det != "poss" and self.chance(0.25):
             number = "p"
-        if plural and noun.cls in ("text", "writing", "show", "fruit"):
+        if verb.fr == "commencer":
+            number = "s"              # one thing at a time
+        if plural and (noun.cls in ("text", "writing", "show", "fruit")
+                       or noun.cls == "clothes" and subject.number == "p"):
             number = "p"
         if neg and det in ("indef", "part"):
             det = "de"
@@ -249,8 +258,11 @@ class Sampler:
         if verb.fr in ("écrire", "finir", "commencer", "préparer"):
             with_adjective = 0        # one does not write an old letter
         # Nobody washes what is clean already.
-        without = ["propre"] if verb.fr in ("laver", "nettoyer") else []
-        without += ("bon", "mauvais") if det == "def" else ()      # a verdict, not a way to tell things apart
+        without = ["propre"] if verb.fr in ("laver", "nettoyer", "casser") else []
+        # A verdict is not a way to tell things apart.
+        without += ("bon", "mauvais", "délicieux", "utile") if det == "def" else ()
+        without += ("nouveau",) if verb.fr == "réparer" else ("vieux",) if verb.fr == "acheter" else ()
+        without += ("beau",) if det == "def" and noun.cls == "show" else ()
         without += UNWANTED if verb.fr in WANTING else IDLE_PRAISE if verb.fr in CHORES else ()
         return self.phrase(noun, det, number, with_adjective, subject, without)
 

@@ -113,6 +113,8 @@ def _parse():
 
 
 NOUNS = _parse()
+FRIGHTENING = tuple(noun for noun in NOUNS
+                    if noun.lemma in "chien chat cheval oiseau vache souris cochon".split())
 
 
 @functools.lru_cache(maxsize=None)

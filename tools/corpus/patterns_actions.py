@@ -12,16 +12,16 @@ from .registry import pattern
 PUNCTUAL = "trouver perdre oublier casser acheter garder adorer jeter commencer vendre finir cacher".split()
 # Too slight to be remembered weeks later.
 BRIEF = ("mettre porter ouvrir fermer allumer éteindre couper goûter manger boire nourrir essayer "
-         "garder").split()
+         "garder corriger choisir").split()
 SOON = words.FUTURE_TIMES[:1] + words.FUTURE_TIMES[8:]      # and nobody plans them weeks ahead
-UNPLANNED = ("perdre", "oublier", "casser", "garder", "trouver")      # nobody sets a date for these
+UNPLANNED = ("perdre", "oublier", "casser", "garder", "trouver", "cacher")      # nobody sets a date for these
 LASTING = tuple(v for v in verbs.TRANSITIVES if v.fr not in PUNCTUAL)
 EVENTS = tuple(v for v in LASTING if v.kind == "event")
 DOABLE = tuple(v for v in verbs.TRANSITIVES if v.kind == "event")
 HABITUAL = verbs.among(verbs.TRANSITIVES, "manger boire porter lire écrire conduire regarder") + tuple(
     v._replace(objects=(nouns.noun("ordinateur"), nouns.noun("téléphone")))
     for v in verbs.among(verbs.TRANSITIVES, "utiliser"))
-FOREVER = "vendre acheter visiter conduire porter finir lire louer jeter oublier adorer traduire".split()
+FOREVER = "vendre acheter visiter conduire porter finir lire louer jeter adorer traduire".split()
 EVERYDAY = ("fruit", "food", "drink", "dish", "text", "writing", "clothes", "pair")
 GENERIC = verbs.among(verbs.TRANSITIVES, "manger boire porter lire acheter")
 
@@ -52,6 +52,8 @@ def past_times(verb, thing):
 def future_times(verb, thing):
     if verb.fr == "porter":
         return SOON[:-1]        # one wears a thing for a day, not in an hour
+    if thing.lemma in ("vin", "bière"):
+        return [t for t in SOON if "matin" not in t[0]]
     return SOON if is_brief(verb, thing) else words.FUTURE_TIMES
 
 
@@ -88,8 +90,8 @@ def action_often(g):
 def action_habit(g):
     s, v = g.subject(), g.pick(HABITUAL)
     pair = clause(s, v.fr, v.en, ("pres", "pres"), habit_object(g, v, s))
-    # Coats are for winter, and a phone is for every day.
-    times = words.HABIT_TIMES[:-1] if v.fr in ("porter", "utiliser") else words.HABIT_TIMES
+    # Coats are for winter, and a phone or bread is for every day.
+    times = words.HABIT_TIMES[:-1] if v.fr in ("porter", "utiliser", "manger", "boire") else words.HABIT_TIMES
     return at_times(g, times, pair) + (".",)
 
 
@@ -146,8 +148,8 @@ def action_future(g):
 @pattern(topic=True)
 def action_future_negative(g):
     s, v = g.subject(), g.pick(DOABLE)
-    o = g.object_of(v, s, neg=True)
     neg = g.pick(("pas", "jamais")) if v.fr in FOREVER else "pas"
+    o = g.object_of(v, s, ("def", "dem", "poss") if neg == "jamais" else None, neg=True)
     return clause(s, v.fr, v.en, ("fut", "will"), (o.fr, o.en), neg=neg) + (".",)
 
 
@@ -166,7 +168,7 @@ def action_going_to(g):
 def none_of(g, verb, subject):
     """The object of a general negation: pas de pommes, pas de pain = apples, bread."""
     noun = g.pick([n for n in verb.objects if n.cls in EVERYDAY and suits(n, subject)
-                   and n.lemma not in ("eau", "pizza")])
+                   and n.lemma not in ("eau", "pizza", "chaussure")])
     g.combine("vo", verb.fr, noun.lemma)
     one = verb.fr == "porter" or noun.cls in ("food", "drink")
     thing = noun_phrase(noun, "de", "s" if one else "p")
@@ -225,7 +227,7 @@ def doing(g, subject, barred=()):
 def doing_present(g):
     s = g.subject(young=True)
     v = doing(g, s, ("voyager",))
-    neg = "pas" if g.chance(0.2) else ""
+    neg = "pas" if v.fr != "rêver" and g.chance(0.2) else ""
     pair = clause(s, v.fr, v.en, ("pres", "pres" if neg else "prog"), neg=neg)
     if neg and g.chance(0.7):
         pair = clause(s, v.fr, v.en, ("pres", "prog"), g.pick(words.NOW_TIMES), neg=neg)
@@ -295,7 +297,10 @@ def used_to(g):
     pair = clause(s, v.fr, v.en, ("impf", "used"), rest)
     as_child = s.fr == "je" and v.fr not in ("conduire", "boire", "fumer", "travailler",
                                              "voyager") and g.chance(0.4)
-    return at_times(g, CHILDHOOD[:1] if as_child else CHILDHOOD[1:], pair, 0.5) + (".",)
+    times = CHILDHOOD[2:] if v.fr in ("manger", "boire") else CHILDHOOD[1:]
+    if v.fr == "voyager":
+        times = CHILDHOOD[1:2]
+    return at_times(g, CHILDHOOD[:1] if as_child else times, pair, 0.5) + (".",)
 
 
 INTERRUPTIONS = (("quand le téléphone a sonné", "when the phone rang"),
@@ -339,7 +344,8 @@ def reflexive_habit(g):
 def reflexive_now(g):
     s = g.subject(young=True)
     v = g.pick([v for v in verbs.REFLEXIVES if v.fr not in ("se raser", "se réveiller", "se baigner")])
-    pair = clause(s, v.fr, v.en, ("pres", "prog"), neg="pas" if g.chance(0.2) else "")
+    neg = "pas" if v.fr in ("se reposer", "s'amuser", "se dépêcher") and g.chance(0.4) else ""
+    pair = clause(s, v.fr, v.en, ("pres", "prog"), neg=neg)
     times = words.NOW_TIMES[:1] if v.fr in ("se coucher", "se lever") else words.NOW_TIMES
     return at_times(g, times, pair, 0.1) + (".",)
 
@@ -392,4 +398,6 @@ def will_move(g):
     if neg and v.fr == "arriver":
         return None
     times = SOON if v.fr == "sortir" else words.FUTURE_TIMES
+    if neg:        # « not in an hour » would promise another time
+        times = [t for t in times if not t[0].startswith("dans ") and t[0] != "bientôt"]
     return at_times(g, times, clause(s, v.fr, v.en, ("fut", "will"), neg=neg), 0.15) + (".",)

@@ -9,10 +9,15 @@ from .patterns_states import agreed
 from .registry import pattern
 
 COMPARABLE = nouns.of("clothes", "pair", "car", "bike", "furniture", "building", "text", "show", "idea",
-                      "fruit", "tool")
+                      "fruit")
 NOT_GRADED = [c.lemma for c in adjectives.COLORS] + ("violet rose français anglais italien espagnol rond "
                                                      "carré "
                                                      "gratuit vide nouveau gros délicieux").split()
+# Only things of one of these groups, or of none, are compared with each other.
+ALIKE = (("château", "église"), ("tomate", "carotte", "oignon", "haricot"),
+         ("stade", "aéroport", "gare", "usine"),
+         ("maison", "appartement", "ferme"), ("cinéma", "théâtre", "musée", "bibliothèque"),
+         ("marché", "supermarché", "boulangerie", "pharmacie", "magasin"))
 
 
 def better(adjective, who):
@@ -40,6 +45,8 @@ def compare_things(g):
     second = g.pick(nouns.of(first.cls))
     a = g.adjective_for(first)
     if first == second or not a or a.lemma in NOT_GRADED or a not in adjectives.suiting(second):
+        return None
+    if any((first.lemma in group) != (second.lemma in group) for group in ALIKE):
         return None
     g.combine("na", second.lemma, a.lemma)
     s, other = noun_phrase(first, g.pick(("def", "dem"))), noun_phrase(second, g.pick(("def", "dem")))
@@ -104,7 +111,7 @@ RELATIVES = "père mère frère sœur oncle tante cousin cousine grand-père gra
 @pattern
 def superlative_person(g):
     s, a = g.subject(third=True), g.pick(adjectives.TRAITS)
-    if s.lemma in ("homme", "femme") or s.number == "p":
+    if s.lemma in ("homme", "femme") or s.number == "p" or a.lemma == "jeune" and s.lemma.startswith("grand"):
         return None
     article = "la plus" if s.gender == "f" else "le plus"
     group = g.pick((("de la classe", "in the class"), ("de la famille", "in the family"),

@@ -8,6 +8,7 @@ from .grammar import Phrase, clause, noun_phrase, suits
 from .patterns_actions import DOABLE, SOON, at_times, without_some
 from .patterns_compare import NOT_GRADED, better
 from .patterns_states import agreed
+from .patterns_time import may_be_pupil
 from .registry import pattern
 
 # french verb, english verb, complements (french, english)
@@ -49,8 +50,9 @@ def daily_past(g):
 @pattern(topic=True)
 def daily_future(g):
     s = g.subject()
-    fr, en, complements = g.pick([d for d in DAILY[:9] if d[0] not in ("entrer", "entendre")])
-    times = words.FUTURE_TIMES[:1] if fr in ("gagner", "réussir") else SOON
+    fr, en, complements = g.pick([d for d in DAILY[:9]
+                                  if d[0] not in ("entrer", "monter", "descendre", "entendre")])
+    times = words.FUTURE_TIMES[:1] if fr in ("gagner", "réussir", "recevoir") else SOON
     return at_times(g, times, clause(s, fr, en, ("fut", "will"), g.pick(complements)), 0.15) + (".",)
 
 
@@ -119,7 +121,8 @@ def school_subject(g):
                              ("apprendre", "learn", ("fut", "will")), ("aimer", "like", ("pres", "pres")),
                              ("détester", "hate", ("pres", "pres")),
                              ("préférer", "prefer", ("pres", "pres"))))
-    where = g.pick((("", ""), ("à l'école", "at school"), ("à l'université", "at the university")))
+    where = g.pick((("", ""),) + ((("à l'école", "at school"),) if may_be_pupil(s) else ()) +
+                   (("à l'université", "at the university"),))
     if s.lemma == "professeur" or fr in ("aimer", "détester", "préférer"):
         where = ("", "")
     return clause(s, fr, en, tenses, ((subject[0] + " " + where[0]).strip(),
@@ -140,7 +143,7 @@ def than_mine(g):
     person, own, en_own = g.pick(MINE)
     feminine = {"mien": "mienne", "tien": "tienne"}.get(own, own)
     pronoun = "la " + feminine if noun.gender == "f" else "le " + own
-    if s.en.split()[0] == words.EN_POSSESSIVE[person]:
+    if s.en.split()[0] in (words.EN_POSSESSIVE[person], words.EN_POSSESSIVE[(person + 3) % 6]):
         return None
     fr, en = g.pick(((better(a, s), english.compare(a.en)[0] + " than "),
                      ("aussi " + agreed(a, s), "as " + a.en + " as ")))
@@ -162,7 +165,8 @@ def answer(g):
 def several(g):
     s, v = g.subject(), g.pick(verbs.among(DOABLE, "acheter lire trouver perdre casser apporter choisir "
                                                    "visiter"))
-    noun = g.pick([n for n in v.objects if n.cls not in ("food", "drink", "pair") and suits(n, s)])
+    noun = g.pick([n for n in v.objects if n.cls not in ("food", "drink", "pair") and suits(n, s)
+                   and n.lemma != "passeport"])
     g.combine("vo", v.fr, noun.lemma)
     if g.chance(0.5) and v.fr not in ("perdre", "casser"):
         other = french.determine("une autre" if noun.gender == "f" else "un autre", noun.gender, "s",
@@ -191,7 +195,7 @@ def after_event(g):
 
 @pattern
 def died(g):
-    elder = nouns.noun(g.pick("grand-père grand-mère oncle tante voisin voisine patron".split()))
+    elder = nouns.noun(g.pick("grand-père grand-mère oncle tante voisin voisine".split()))
     s = g.pick((g.name(), noun_phrase(elder, "poss", "s", None, g.pick((0, 1, 3, 4)))))
     n = g.number(2, 30)
     if g.chance(0.5):
@@ -209,7 +213,7 @@ HOLDING = nouns.of("tool", "gift", "text")
 @pattern(topic=True)
 def holds(g):
     s, noun = g.subject(young=True), g.pick([n for n in HOLDING if n.lemma not in ("jeu", "valise")])
-    thing = g.phrase(noun, "indef", "s", 0.4)
+    thing = g.phrase(noun, "indef", "s", 0.4, without=("pratique", "utile", "cher", "propre"))
     g.combine("vo", "tenir", noun.lemma)
     tenses = g.pick((("pres", "prog"), ("impf", "pastprog")))
     hand = g.pick((("", ""), (" à la main", " in %s hand")))

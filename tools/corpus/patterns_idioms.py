@@ -36,7 +36,7 @@ def ask_feeling(g):
 
 @pattern(topic=True)
 def afraid_of(g):
-    s, noun = g.subject(young=True), g.pick(nouns.of("animal") + (nouns.noun("médecin"),
+    s, noun = g.subject(young=True), g.pick(nouns.FRIGHTENING + (nouns.noun("médecin"),
                                                                   nouns.noun("dentiste"),
                                                                   nouns.noun("avion")))
     g.combine("vo", "avoir peur", noun.lemma)
@@ -90,7 +90,7 @@ def need_to(g):
 
 
 ENJOYED = (verbs.among(verbs.INTRANSITIVES, "dormir travailler étudier chanter danser nager courir marcher "
-                                            "pleurer rire sourire rêver") +
+                                            "pleurer rire") +
            verbs.named(verbs.REFLEXIVES, "se reposer", "se promener") +
            verbs.among(DOABLE, "manger boire lire regarder acheter écouter"))
 
@@ -154,7 +154,7 @@ def i_miss(g):
     misser = g.pick(((0, "me", "I"), (3, "nous", "we"), (4, "vous", "you"), (1, "te", "you")))
     mine = missed.fr.split()[0] in ("mon", "ma", "mes")
     same = misser[0] == missed.person or {misser[0], missed.person} == {1, 4}
-    if same or mine and (misser[0] in (1, 4) or misser[0] == 3 and missed.lemma == "mari"):
+    if same or mine and misser[0] != 0:
         return None
     tenses = g.pick((("pres", "pres"), ("fut", "will"), ("pc", "past")))
     extra = g.pick((("", ""), ("beaucoup", "a lot")))
@@ -297,7 +297,7 @@ def ago(g):
                verbs.among(verbs.MOTIONS, "partir arriver") + verbs.among(verbs.MOTIONS, "revenir"))
     o = g.object_of(v, s, with_adjective=0.1) if v.objects else Phrase("", "")
     # Nobody recalls after years the apples they bought, and a visit is spoken of days later.
-    short = is_brief(v, o) or v.fr in ("perdre", "commencer", "finir", "réparer", "lire")
+    short = is_brief(v, o) or v.fr in ("perdre", "trouver", "commencer", "finir", "réparer", "lire")
     span = g.pick(SPANS[:3] + SPANS[8:] if short else LONG_SPANS)
     return clause(s, v.fr, v.en, ("pc", "past"), ((o.fr + " il y a " + span[0]).strip(),
                                                   (o.en + " " + span[1] + " ago").strip())) + (".",)

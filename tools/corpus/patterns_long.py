@@ -14,7 +14,11 @@ from .registry import pattern
 # What people eat, drink, read and clean before they leave the house.
 MORNING = ("café thé lait eau pain croissant œuf crêpe pomme banane orange poire journal magazine livre "
            "lettre cuisine chambre salon").split() + ["salle de bains"]
-MISHAPS = verbs.among(DOABLE, "perdre oublier")
+CARRIED = "clé montre sac valise parapluie passeport portefeuille bague manteau chapeau écharpe".split()
+MISHAPS = [v._replace(objects=tuple(n for n in v.objects if n.lemma in CARRIED))
+           for v in verbs.among(DOABLE, "perdre oublier")]
+SHOPPING = [v._replace(objects=tuple(n for n in v.objects if n.cls in ("clothes", "pair", "text", "gift")))
+            for v in verbs.among(DOABLE, "acheter choisir")]
 QUIET = verbs.among(LASTING, "lire regarder manger boire réparer nettoyer laver")
 
 
@@ -36,7 +40,7 @@ def bad_day(g):
     time = g.pick(words.PAST_TIMES[:1] + words.PAST_TIMES[7:])
     where = g.pick((("en ville", "into town"),) + tuple(("à " + c[0], "to " + c[1]) for c in words.CITIES))
     went = clause(s, "aller", "go", ("pc", "past"), where)
-    did = past_action(g, again, verbs.among(DOABLE, "acheter trouver choisir"), ("indef", "part"))
+    did = past_action(g, again, SHOPPING, ("indef", "part"))
     lost = past_action(g, again, MISHAPS, ("poss",))
     return ("%s, %s et %s, mais %s" % (time[0], went[0], did[0], lost[0]),
             "%s, %s and %s, but %s" % (time[1], went[1], did[1], lost[1]), ".")
@@ -50,10 +54,12 @@ def coming_home(g):
         return None
     back = clause(s, "rentrer", "go home", ("pc", "past"))
     v = g.pick(QUIET)
-    o = g.object_of(v, t, with_adjective=0.3)
+    o = g.object_of(v, t, [d for d in v.dets if d != "dem"], with_adjective=0.3)
+    if "gratuit" in o.fr:
+        return None        # at home nobody pays
     first = clause(t, v.fr, v.en, ("impf", "pastprog"), (o.fr, o.en))
     w = g.pick(verbs.among(verbs.INTRANSITIVES, "dormir travailler étudier chanter cuisiner"))
-    where = ("dans la cuisine", "in the kitchen") if w.fr == "cuisiner" else g.pick(
+    where = ("", "") if w.fr == "cuisiner" else g.pick(
         (("dans le salon", "in the living room"), ("dans la chambre", "in the bedroom")))
     second = clause(u, w.fr, w.en, ("impf", "pastprog"), where)
     return ("quand %s, %s et %s" % (back[0], first[0], second[0]),
@@ -113,6 +119,8 @@ def outing(g, subject):
     """What free time would make possible."""
     v = g.pick(verbs.among(DOABLE, "visiter lire regarder"))
     o = g.object_of(v, subject, with_adjective=0.3)
+    if "mauvais" in o.fr or "ennuyeu" in o.fr:
+        return None, None
     return clause(subject, v.fr, v.en, ("cond", "would"), (o.fr, o.en))
 
 
@@ -129,12 +137,12 @@ def if_time(g):
     noun, fr, en = goal(g, places if "argent" in fr_rest else places + ("plage", "piscine", "stade", "parc"))
     g.combine("vo", "aller", noun.lemma)
     friend = g.pick((g.name(), Phrase("toi", "you") if s.person not in (1, 4) else g.name(), g.relative(0)))
-    if friend.fr in s.fr or s.fr in friend.fr:
+    if friend.fr in s.fr or s.fr in friend.fr or s.lemma and friend.lemma == s.lemma:
         return None
     go = clause(again, "aller", "go", ("cond", "would"), ("%s avec %s" % (fr, friend.fr),
                                                           "to %s with %s" % (en, friend.en)))
     also = purchase(g, again, ("cond", "would")) if "argent" in fr_rest else outing(g, again)
-    if noun.lemma in also[0]:
+    if not also[0] or noun.lemma in also[0]:
         return None
     en_verb = "were" if verb == "être" else "had"
     return ("si %s, %s et %s" % (condition, go[0], also[0]),

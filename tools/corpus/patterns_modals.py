@@ -39,7 +39,8 @@ def modal(g, fr_modal, fr_tense, en_modal, neg_ok=True):
     s = g.subject()
     neg = "pas" if neg_ok and g.chance(0.3) else ""
     fr_inf, en_base = action(g, s, dets=("def", "dem", "poss") if neg else None,
-                             barred=ALWAYS_RIGHT if neg and en_modal == "should" else ())
+                             barred=ALWAYS_RIGHT if neg and en_modal == "should" else
+                             ("chercher",) if neg else ())
     fr = clause(s, fr_modal, "be", (fr_tense, "pres"), (fr_inf, ""), neg)[0]
     head, _, tail = en_base.partition(" ")
     return s, fr, english.clause(s.en, s.person, head, en_modal, tail, bool(neg))
@@ -58,7 +59,7 @@ def can_question(g):
     how = g.pick(("est-ce que", "inversion"))
     fr = clause(s, "pouvoir", "be", ("pres", "pres"), (fr_inf, ""), question=how)[0]
     please = g.pick((("", ""), (", s'il te plaît" if s.person == 1 else ", s'il vous plaît", ", please")))
-    if s.person == 3:
+    if s.person == 3 or en_base in IDLE:
         please = ("", "")
     return fr + please[0], english.clause(s.en, s.person, en_base, "can", question=True) + please[1], "?"
 
@@ -66,6 +67,8 @@ def can_question(g):
 @pattern(topic=True)
 def must(g):
     _, fr, en = modal(g, "devoir", "pres", "must", neg_ok=False)
+    if en.endswith((" wine", " beer")):
+        return None
     return fr, en, "."
 
 
@@ -214,7 +217,8 @@ def order_give(g):
         fr_it, en_it = object_pronoun(noun.gender, g.pick(("s", "p")))
         return "%s-%s-%s%s" % (imperative, fr_it, fr_me, end[0]), "%s %s to %s%s" % (v.en, en_it, en_me,
                                                                                      end[1]), end[2]
-    thing = noun_phrase(noun, g.pick(("def", "dem", "indef")), "p" if g.chance(0.2) else "s")
+    det = g.pick(("def", "dem") if v.fr == "montrer" else ("def", "dem", "indef"))
+    thing = noun_phrase(noun, det, "p" if g.chance(0.2) else "s")
     return "%s-%s %s%s" % (imperative, fr_me, thing.fr, end[0]), "%s %s %s%s" % (v.en, en_me, thing.en,
                                                                                  end[1]), end[2]
 

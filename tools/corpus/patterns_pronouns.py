@@ -41,7 +41,7 @@ def thing_pronoun_past(g):
     s, v = g.subject(), g.pick(verbs.among(DOABLE, "acheter choisir louer"))
     noun = g.pick([n for n in v.objects if n.cls not in ("food", "drink", "fruit", "dish")])
     g.combine("vo", v.fr, noun.lemma)
-    thing = noun_phrase(noun, "dem", "p" if noun.cls == "pair" or g.chance(0.2) else "s")
+    thing = noun_phrase(noun, "dem", "p" if noun.cls == "pair" or v.fr != "louer" and g.chance(0.2) else "s")
     fr_pron, en_pron = object_pronoun(thing.gender, thing.number)
     first = clause(s, "aimer", "like", ("pres", "pres"), (thing.fr, thing.en))
     verb_en, rest = with_pronoun(v.en, en_pron)
@@ -89,11 +89,11 @@ def person_pronoun(g):
 def person_pronoun_past(g):
     """« Marie était là, mais je ne l'ai pas vue. »"""
     s, who = g.pronoun(("il", "elle", "ils", "elles")), g.pick((g.name(), g.relative(0), g.role()))
-    v = g.pick([v for v in verbs.PERSON_VERBS if v.fr not in
-                ("connaître", "aimer", "détester", "comprendre", "croire", "chercher", "attendre")])
+    v = g.pick(verbs.among(verbs.PERSON_VERBS, "aider remercier écouter reconnaître saluer voir"))
+    if v.fr == "reconnaître" and not who.fr[0].isupper():
+        return None        # one knows one's family
     fr_pron, en_pron = object_pronoun(who.gender, who.number, True)
-    intro = g.pick((("être", "be", ("là", "there")), ("venir", "come", ("hier", "yesterday")),
-                    ("arriver", "arrive", ("en retard", "late"))))
+    intro = g.pick((("être", "be", ("là", "there")), ("venir", "come", ("hier", "yesterday"))))
     tenses = ("impf", "past") if intro[0] == "être" else ("pc", "past")
     first = clause(who, intro[0], intro[1], tenses, intro[2])
     neg = g.chance(0.5)
@@ -158,7 +158,7 @@ def gift(g, verb, subject, dets=("indef",)):
     if det == "part" and "indef" not in dets:
         det = "def"
     number = "p" if noun.cls == "fruit" or noun.cls == "gift" and g.chance(0.3) else "s"
-    return g.phrase(noun, det, number, 0.25, subject, UNWANTED + ("vieux",))
+    return g.phrase(noun, det, number, 0.25, subject, UNWANTED + ("vieux", "ennuyeux", "mauvais"))
 
 
 @pattern(topic=True)
@@ -184,6 +184,8 @@ def give_him(g):
     noun = nouns.noun(thing.lemma)
     if who.number == "p" and noun.cls not in ("gift", "drink") or not suits(noun, who):
         return None        # two people do not share a tie
+    if who.lemma == "mari":
+        return None        # he lives here
     en_pron = object_pronoun(who.gender, who.number, True)[1]
     fr_pron = "leur" if who.number == "p" else "lui"
     en = "give" if v.fr == "offrir" else v.en
@@ -280,7 +282,7 @@ def some_en(g):
 def have_of_them(g):
     s, n = g.subject(), g.number(2, 9)
     noun = g.pick(nouns.of("animal", "clothes"))
-    if not suits(noun, s) or noun.lemma in ("souris", "uniforme"):
+    if not suits(noun, s) or noun.lemma in ("souris", "uniforme") or noun.cls == "clothes" and n < 5:
         return None
     g.combine("vo", "aimer", noun.lemma)
     fr_thing, en_thing = noun_phrase(noun, "def", "p").fr, noun.en_plural

@@ -14,7 +14,7 @@ MEASURES = (("tasse", ("thé", "café", "lait")),
             ("kilo", ("farine", "sucre", "riz", "viande", "fromage")),
             ("litre", ("lait", "huile", "eau")),
             ("morceau", ("pain", "fromage", "chocolat", "viande")),
-            ("tranche", ("pain", "jambon", "viande")))
+            ("tranche", ("pain", "jambon")))
 
 
 @pattern(topic=True)
@@ -33,8 +33,10 @@ def measured(g):
     verb = g.pick((("acheter", "buy"), ("demander", "ask for"), ("vouloir", "want"), ("apporter", "bring")) +
                   ((("boire", "drink"),) if what.cls == "drink" and measure != "litre" else ()) +
                   ((("manger", "eat"),) if measure in ("morceau", "tranche") else ()))
+    if verb[0] == "acheter" and measure in ("verre", "tasse"):
+        return None
     g.combine("vo", verb[0], what.lemma)
-    tenses = ("pres", "pres") if verb[0] == "vouloir" else g.pick((("pc", "past"), ("fut", "will")))
+    tenses = ("pres", "pres") if verb[0] == "vouloir" else ("pc", "past") if verb[0] == "demander" else g.pick((("pc", "past"), ("fut", "will")))
     pair = clause(s, verb[0], verb[1], tenses, (holder.fr + " de " + what.lemma,
                                                 holder.en + " of " + what.en))
     times = words.PAST_TIMES[:2] if tenses[0] == "pc" else words.FUTURE_TIMES[:1]

@@ -131,7 +131,7 @@ def whose_clause(g):
         talk = g.subject()
         inner = clause(talk, "parler", "talk about", g.pick((("pc", "past"), ("impf", "pastprog"))))
         return "c'est %s dont %s" % (thing.fr, inner[0]), "it's %s that %s" % (thing.en, inner[1]), "."
-    noun = g.pick(nouns.of("animal"))
+    noun = g.pick(nouns.FRIGHTENING)
     thing = noun_phrase(noun, "def")
     inner = clause(s, "avoir", "be", ("pres", "pres"), ("peur", "afraid of"))
     return "c'est %s dont %s" % (thing.fr, inner[0]), "it's %s that %s" % (thing.en, inner[1]), "."

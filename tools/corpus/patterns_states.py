@@ -38,6 +38,8 @@ def person_state(g):
     neg = g.pick(("", "", "pas", "plus"))
     if neg == "plus":
         fr, en, tenses = "", "", ("pres", "pres")
+    if a.lemma in ("fier", "surpris") and (neg or tenses[0] == "pres" and fr):
+        return None        # these do not come and go with the hour
     return clause(s, "être", "be", tenses, ((agreed(a, s) + " " + fr).strip(), (a.en + " " + en).strip()),
                   neg) + (".",)
 
@@ -137,7 +139,7 @@ def have_thing(g):
 @pattern(topic=True)
 def have_not(g):
     s, noun = g.subject(), g.pick(GOODS + nouns.of("kin")[2:8] + nouns.of("food", "drink", "resource"))
-    if not suits(noun, s) or noun.lemma in ("repos", "aide"):
+    if not suits(noun, s) or noun.lemma in ("repos", "aide", "souris"):
         return None
     thing = noun_phrase(noun, "de")
     g.combine("vo", "avoir", noun.lemma)
@@ -272,7 +274,7 @@ def where_thing_is(g):
 @pattern
 def place_relative(g):
     a, b = g.pick(TOWN), g.pick(TOWN)
-    if a == b:
+    if a == b or {a.lemma, b.lemma} & {"ferme", "appartement"}:
         return None
     s, other = noun_phrase(a, "def"), noun_phrase(b, "def")
     g.combine("pp", a.lemma, b.lemma)
@@ -288,7 +290,8 @@ def place_relative(g):
 LIKED = nouns.of("fruit", "food", "drink", "animal")
 # Foods that one compares with each other; what is in none of them forms the last group.
 SIMILAR = (("tomate", "carotte", "oignon", "haricot"), ("pain", "riz"), ("salade", "soupe"),
-           ("fromage", "viande", "poisson", "poulet", "jambon"))
+           ("fromage", "viande", "poisson", "poulet", "jambon"), ("vache", "cochon", "canard", "poule"),
+           ("vin", "bière"))
 LIKING = (("aimer", "like"), ("adorer", "love"), ("détester", "hate"), ("préférer", "prefer"))
 
 

@@ -44,7 +44,7 @@ def price(g):
          "text": g.number(5, 25)}.get(noun.cls, high_number(g, 20))
     if noun.lemma in CHEAP:
         n = g.number(2, 19)
-    if noun.lemma in ("journal", "lettre"):
+    if noun.lemma in ("journal", "lettre", "passeport"):
         return None
     g.combine("num", noun.lemma, str(n))
     tenses = g.pick((("pres", "pres"), ("impf", "past")))
@@ -56,7 +56,7 @@ def price(g):
 def paid(g):
     s, n = g.subject(), high_number(g, 20)
     noun = g.pick(nouns.of("clothes", "pair", "tool", "gift") + (nouns.noun("vélo"),))
-    if noun.lemma in CHEAP or noun.lemma == "vélo" and n < 70:
+    if noun.lemma in CHEAP + ["passeport"] or noun.lemma == "vélo" and n < 70:
         return None
     thing = noun_phrase(noun, g.pick(("dem", "indef")))
     g.combine("num", noun.lemma, str(n))
@@ -133,6 +133,8 @@ def ordinal(n):
 @pattern
 def birth(g):
     s = g.subject(third=True)
+    if s.number == "p" and s.lemma:
+        return None
     if g.chance(0.5):
         city = g.pick(words.CITIES)
         rest = "à " + city[0], "in " + city[1]
@@ -346,7 +348,7 @@ def is_at(g):
     g.combine("vo", "être à", noun.lemma)
     tenses, times = g.pick(((("pres", "pres"), words.NOW_TIMES[:1] + (("", ""),)),
                             (("impf", "past"), words.PAST_TIMES[:2]),
-                            (("fut", "will"), words.FUTURE_TIMES[:5])))
+                            (("fut", "will"), words.FUTURE_TIMES[:1] + words.FUTURE_TIMES[8:9])))
     pair = clause(s, "être", "be", tenses, (fr, "at " + en), "pas" if g.chance(0.25) else "")
     time = g.pick(times)
     return (pair[0] + " " + time[0]).strip(), (pair[1] + " " + time[1]).strip(), "."
@@ -376,7 +378,7 @@ def at_home_of(g):
 def numbers_of(g):
     n = high_number(g, 20)
     noun, fr, en = g.pick((("élève", "dans cette école", "in this school"),
-                           ("livre", "dans cette bibliothèque", "in this library"),
+                           ("étudiant", "dans cette bibliothèque", "in this library"),
                            ("chambre", "dans cet hôtel", "in this hotel"), ("page", "", ""),
                            ("lit", "dans cet hôpital", "in this hospital"),
                            ("client", "dans ce magasin", "in this store"),
@@ -389,6 +391,8 @@ def numbers_of(g):
                 "%s has %s pages" % (text.en, words.english_number(n)), ".")
     plural_fr, plural_en = ("arbres", "trees") if noun == "arbre" else (nouns.noun(noun).plural,
                                                                         nouns.noun(noun).en_plural)
+    if noun == "chambre":
+        plural_en = "rooms"        # what a hotel calls its bedrooms
     gender = "m" if noun == "arbre" else nouns.noun(noun).gender
     return ("il y a %s %s %s" % (words.french_number(n, gender), plural_fr, fr),
             "there are %s %s %s" % (words.english_number(n), plural_en, en), ".")
@@ -398,10 +402,12 @@ def numbers_of(g):
 def day_plan(g):
     s, day = g.subject(), g.pick(words.DAYS)
     what = g.pick([n for n in nouns.of("event") if n.lemma not in ("voyage", "anniversaire", "mariage")])
+    if day[0] == "dimanche" and what.lemma != "fête":
+        return None        # a day off
     thing = g.phrase(what, "indef", "s", 0.3)
     g.combine("vo", "avoir", what.lemma)
     fr, en = g.clock(8, 11)
-    kind = g.number(0, 2)
+    kind = 2 if what.lemma == "fête" else g.number(0, 2)      # no parties in the morning
     if kind == 0:
         rest = "%s %s à %s" % (thing.fr, day[0], fr), "%s on %s at %s" % (thing.en, day[1], en)
     elif kind == 1:

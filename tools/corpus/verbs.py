@@ -20,12 +20,12 @@ class Verb(NamedTuple):
 TRANSITIVE = """
 manger | eat | event | fruit dish food | indef part
 boire | drink | event | drink | part
-préparer | make | event | cooked | indef def
+préparer | make | event | cooked | indef
 couper | cut | event | cut | def
 goûter | taste | event | dish food fruit | def dem
 lire | read | event | readable | indef def dem poss
 écrire | write | event | text-letter | indef
-acheter | buy | event | clothes fruit bought furniture car bike device food pair dish | indef def dem part
+acheter | buy | event | clothes fruit bought furniture car bike device food pair pastry | indef def dem part
 vendre | sell | event | car bike furniture | poss def
 porter | wear | event | clothes pair | indef poss dem
 essayer | try on | event | clothes pair | dem def
@@ -42,12 +42,12 @@ garder | keep | event | tool text gift | def dem
 apporter | bring | event | tool drink text gift fruit dish | indef def part
 utiliser | use | event | tool-used | def poss dem
 ouvrir | open | event | opening box | def
-fermer | close | event | opening box | def
+fermer | close | event | opening shut | def
 nettoyer | clean | event | room car | def poss
 laver | wash | event | clothes car fruit | def poss
 réparer | repair | event | car bike device | def poss dem
 casser | break | event | fragile | def dem poss
-cacher | hide | event | gift tool | def
+cacher | hide | event | hidden | def
 comprendre | understand | state | idea text-message | def dem
 expliquer | explain | event | idea | def dem
 corriger | correct | event | corrected | def poss
@@ -58,7 +58,7 @@ dessiner | draw | event | animal drawn | indef def
 jeter | throw away | event | tool text pair | def dem
 allumer | turn on | event | device lamp | def
 éteindre | turn off | event | device lamp | def
-vouloir | want | state | clothes fruit dish drink bike gift animal | indef part dem
+vouloir | want | state | clothes fruit dish drink bike gift pet | indef part dem
 adorer | love | state | show text writing building | dem poss
 nourrir | feed | event | animal | def poss
 signer | sign | event | signed | def
@@ -93,6 +93,10 @@ SETS = {
     "sights": "musée château église ville village île",
     "painted": "porte chambre cuisine fenêtre salon",
     "drawn": "fleur maison bateau",
+    "hidden": "cadeau photo carte lettre clé bague passeport portefeuille boîte jouet",
+    "pastry": "gâteau sandwich biscuit croissant œuf tarte pizza",
+    "shut": "boîte",
+    "pet": "chien chat cheval oiseau lapin hamster tortue",
     "lamp": "lampe",
     "signed": "lettre carte",
     "rented": "appartement maison voiture vélo bateau",
@@ -256,7 +260,7 @@ def _transitive():
 
 ALL_CLASSES = ("fruit dish food drink text writing clothes pair car ride bike furniture tool device gift "
                "building "
-               "outdoors room opening idea show event resource").split()
+               "outdoors room opening idea show event resource animal").split()
 TRANSITIVES = _transitive()
 PERSON_VERBS = tuple(Verb(fr, en, kind, (), ()) for fr, en, kind in _pairs(PERSON))
 INTRANSITIVES = tuple(Verb(fr, en, "event", (), ()) for fr, en in _pairs(INTRANSITIVE))

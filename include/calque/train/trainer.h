@@ -49,10 +49,11 @@ class Trainer {
   // Mean loss a label over batches, with the averaged weights where there are any.
   double validate(const std::vector<Batch>& batches);
 
-  CheckpointContent snapshot(const std::string& tokenizer) const;
+  CheckpointContent snapshot(const std::string& tokenizer);
   void restore(const Checkpoint& checkpoint);
 
   TrainingProgress& progress() { return progress_; }
+  const TrainingProgress& progress() const { return progress_; }
   const Decoder& decoder() const { return *decoder_; }
 
  private:

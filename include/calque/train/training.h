@@ -25,8 +25,4 @@ struct TrainingResult {
 
 TrainingResult train(const RunConfig& config, const TrainingOptions& options);
 
-// Parameters by part, tokens and steps of an epoch, time and memory, from a few timed steps; writes nothing
-// but the cache.
-nlohmann::json estimate_training(const RunConfig& config, const TrainingOptions& options);
-
 }  // namespace calque

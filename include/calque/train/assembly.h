@@ -1,0 +1,28 @@
+// The parts of a training, built from its configuration: device, model, batches.
+#pragma once
+
+#include <torch/types.h>
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "calque/data/batch_stream.h"
+#include "calque/data/tokenizer.h"
+#include "calque/model/decoder.h"
+#include "calque/train/run_config.h"
+
+namespace calque {
+
+void use_threads(const TrainConfig& config);  // LibTorch's, for the whole process
+torch::Device choose_device(DeviceKind kind);
+
+BatchStreamOptions stream_options(const RunConfig& config, const std::filesystem::path& cache);
+std::vector<Batch> validation_batches(const RunConfig& config, const Tokenizer& tokenizer,
+                                      const std::filesystem::path& cache);
+
+// With its weights drawn; lengths that do not fit the model or a batch are refused by their keys.
+std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& tokenizer,
+                                    const torch::Device& device);
+
+}  // namespace calque
