@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "calque/base/units.h"
 #include "calque/evaluate/page.h"
 
 namespace calque {
@@ -17,6 +18,11 @@ std::string tick_text(double value) {
   if (size >= 1e6) return fmt::format("{:g}M", value / 1e6);
   if (size >= 1e4) return fmt::format("{:g}k", value / 1e3);
   return fmt::format("{:g}", value);
+}
+
+// A value as the legend shows it.
+std::string value_text(double value) {
+  return std::abs(value) >= 1000 ? format_count(std::llround(value)) : fmt::format("{:.4g}", value);
 }
 
 }  // namespace
@@ -83,8 +89,8 @@ std::string line_chart(const LineChart& chart) {
   }
   svg += "</svg>\n<p class=\"legend\">";
   for (size_t i = 0; i < shown.size(); ++i) {
-    svg += fmt::format("<span><i class=\"series-{}\"></i>{} <b>{:.4g}</b></span> ", i % 6,
-                       escape_html(shown[i].label), shown[i].points.back().second);
+    svg += fmt::format("<span><i class=\"series-{}\"></i>{} <b>{}</b></span> ", i % 6,
+                       escape_html(shown[i].label), value_text(shown[i].points.back().second));
   }
   return svg + "</p>\n";
 }

@@ -25,6 +25,7 @@ TEST(Chart, DrawsEverySeriesThatHasPoints) {
       {"loss", "step", {{"training", {{0, 3}, {10, 1}}}, {"validation", {}}, {"a <b>", {{5, 2}}}}});
   EXPECT_THAT(svg, HasSubstr("<path class=\"line series-0\" d=\"M64.0,"));
   EXPECT_THAT(svg, HasSubstr("a &lt;b&gt;"));
+  EXPECT_THAT(line_chart({"speed", "step", {{"speed", {{0, 14594.2}}}}}), HasSubstr("<b>14,594</b>"));
   EXPECT_THAT(svg, testing::Not(HasSubstr("validation")));
   EXPECT_THAT(line_chart({"loss", "step", {}}), HasSubstr("Nothing was measured"));
 }
