@@ -122,8 +122,7 @@ void print_json(const nlohmann::json& value) {
 std::filesystem::path runs_folder() { return globals().runs; }
 
 int run(int argc, char** argv) {
-  CLI::App app("Trains, fine-tunes and runs decoder-only Transformers that translate French into English.",
-               "calque");
+  CLI::App app("Trains decoder-only Transformers that translate French into English.", "calque");
   app.set_version_flag("--version", version_text, "Versions, and what this machine can do");
   app.add_flag("-q,--quiet", globals().quiet, "Warnings and errors only");
   app.add_flag("-v,--verbose", globals().verbose, "More detail");
