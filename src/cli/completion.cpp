@@ -88,8 +88,16 @@ std::vector<std::string> candidates(const CLI::App& root, const std::vector<std:
       ++positionals;
     }
   }
+  // bash hands «run=fi» over as three words, and wants the last one completed.
+  const size_t count = words.size();
+  if (count >= 2 && words[count - 1] == "=" && words[count - 2] == "run") return run_names();
   std::vector<std::string> found;
   const std::string prefix = words.empty() ? "" : words.back();
+  if (count >= 3 && words[count - 2] == "=" && words[count - 3] == "run") {
+    found = run_names();
+    std::erase_if(found, [&](const std::string& one) { return !one.starts_with(prefix); });
+    return found;
+  }
   if (prefix.starts_with("-")) {
     for (const CLI::App* app : {command, &root}) {
       for (const CLI::Option* option : app->get_options()) {
@@ -104,6 +112,7 @@ std::vector<std::string> candidates(const CLI::App& root, const std::vector<std:
   } else if (const std::string type = wanted_type(*command, positionals); type == wants_overrides) {
     RunConfig defaults;
     for (const std::string& key : config_keys(fields(defaults))) found.push_back(key + "=");
+    for (const std::string& name : run_names()) found.push_back("run=" + name);  // to resume one
   } else if (type == wants_run) {
     found = run_names();
   }

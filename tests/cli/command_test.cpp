@@ -162,6 +162,8 @@ TEST(CompletionCommand, CompletesSubcommandsOptionsKeysAndRuns) {
   EXPECT_THAT(run_calque(folder, "complete -- data check a.yaml --ex").out, HasSubstr("--examples"));
   EXPECT_EQ(run_calque(folder, "complete -- data check a.yaml tokenizer.voc").out, "tokenizer.vocabulary=\n");
   EXPECT_EQ(run_calque(folder, "complete -- data check conf").out, "");
+  EXPECT_EQ(run_calque(folder, "complete -- train a.yaml run=f").out, "run=first\n");
+  EXPECT_EQ(run_calque(folder, "complete -- train a.yaml run = f").out, "first\n");
   for (const char* shell : {"bash", "zsh", "fish"})
     EXPECT_GT(run_calque(folder, std::string("completion ") + shell).out.size(), 100u);
   EXPECT_EQ(run_calque(folder, "completion tcsh").code, 2);
