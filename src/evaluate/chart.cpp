@@ -95,4 +95,81 @@ std::string line_chart(const LineChart& chart) {
   return svg + "</p>\n";
 }
 
+std::string bar_chart(const BarChart& chart) {
+  if (chart.groups.empty()) return "<p class=\"empty\">Nothing was measured.</p>\n";
+  double low = 0, high = 0;
+  for (const BarGroup& group : chart.groups) {
+    for (const Bar& bar : group.bars) {
+      low = std::min({low, bar.value, bar.low});
+      high = std::max({high, bar.value, bar.high});
+    }
+  }
+  const auto ticks = axis_ticks(low, high, 5);
+  const double span = ticks.back() - ticks.front();
+  const auto to_y = [&](double y) {
+    return height - bottom - (y - ticks.front()) / span * (height - top - bottom);
+  };
+  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n", width, height,
+                                escape_html(chart.y_label));
+  for (const double tick : ticks) {
+    svg += fmt::format(
+        "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text class=\"tick\" x=\"{}\" "
+        "y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
+        left, width - right, to_y(tick), to_y(tick), left - 8, to_y(tick) + 4, tick_text(tick));
+  }
+  const double group_width = (width - left - right) / static_cast<double>(chart.groups.size());
+  for (size_t g = 0; g < chart.groups.size(); ++g) {
+    const BarGroup& group = chart.groups[g];
+    const double middle = left + group_width * (static_cast<double>(g) + 0.5);
+    const double bar_width = std::min(46.0, group_width * 0.8 / static_cast<double>(group.bars.size()));
+    for (size_t i = 0; i < group.bars.size(); ++i) {
+      const Bar& bar = group.bars[i];
+      const double x =
+          middle + bar_width * (static_cast<double>(i) - static_cast<double>(group.bars.size()) / 2);
+      const size_t colour = chart.series.size() > 1 ? i % 6 : g % 6;
+      svg += fmt::format(
+          "<rect class=\"bar series-{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+          "height=\"{:.1f}\"><title>{}: "
+          "{:.4g}</title></rect>\n",
+          colour, x + 1, to_y(std::max(bar.value, 0.0)), bar_width - 2, std::abs(to_y(0) - to_y(bar.value)),
+          escape_html(group.label), bar.value);
+      const double centre = x + bar_width / 2;
+      if (bar.high > bar.low) {
+        svg += fmt::format(
+            "<path class=\"whisker\" d=\"M{0:.1f},{1:.1f}V{2:.1f}M{3:.1f},{1:.1f}h8M{3:.1f},{2:.1f}h8\"/>\n",
+            centre, to_y(bar.low), to_y(bar.high), centre - 4);
+      }
+      svg +=
+          fmt::format("<text class=\"tick\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.1f}</text>\n",
+                      centre, to_y(std::max(bar.high, 0.0)) - 5, bar.value);
+    }
+    svg += fmt::format("<text class=\"tick\" x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                       middle, height - bottom + 18, escape_html(group.label));
+  }
+  const std::string below = chart.x_label.empty() ? chart.y_label : chart.y_label + " by " + chart.x_label;
+  svg += fmt::format("<text class=\"axis\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n</svg>\n",
+                     (left + width - right) / 2, height - 6, escape_html(below));
+  if (chart.series.size() < 2) return svg;
+  svg += "<p class=\"legend\">";
+  for (size_t i = 0; i < chart.series.size(); ++i)
+    svg += fmt::format("<span><i class=\"series-{}\"></i>{}</span> ", i % 6, escape_html(chart.series[i]));
+  return svg + "</p>\n";
+}
+
+std::string heat_map(const HeatMap& map) {
+  std::string html = "<table class=\"heat\"><tr><th></th>";
+  for (const std::string& column : map.columns)
+    html += "<th class=\"column\">" + escape_html(column) + "</th>";
+  html += "</tr>\n";
+  for (size_t row = 0; row < map.rows.size(); ++row) {
+    html += "<tr><th>" + escape_html(map.rows[row]) + "</th>";
+    for (const double value : map.values[row]) {
+      html += fmt::format("<td style=\"--share:{:.0f}%\" title=\"{:.3f}\">{}</td>", value * 100, value,
+                          value >= 0.005 ? fmt::format("{:.2f}", value).substr(value < 1 ? 1 : 0) : "");
+    }
+    html += "</tr>\n";
+  }
+  return html + "</table>\n";
+}
+
 }  // namespace calque

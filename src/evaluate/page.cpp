@@ -26,6 +26,15 @@ circle.series-0 { fill: var(--c0); } circle.series-1 { fill: var(--c1); } circle
 circle.series-3 { fill: var(--c3); } circle.series-4 { fill: var(--c4); } circle.series-5 { fill: var(--c5); }
 i.series-0 { background: var(--c0); } i.series-1 { background: var(--c1); } i.series-2 { background: var(--c2); }
 i.series-3 { background: var(--c3); } i.series-4 { background: var(--c4); } i.series-5 { background: var(--c5); }
+rect.series-0 { fill: var(--c0); } rect.series-1 { fill: var(--c1); } rect.series-2 { fill: var(--c2); }
+rect.series-3 { fill: var(--c3); } rect.series-4 { fill: var(--c4); } rect.series-5 { fill: var(--c5); }
+.whisker { stroke: var(--ink); stroke-width: 1.5; fill: none; } .verdict { font-size: 1.1rem; font-weight: 600; border-left: 4px solid var(--c0); padding-left: .9rem; }
+table { border-collapse: collapse; } .sides { width: 100%; background: var(--card); border-radius: 8px; margin: 0 0 .8rem; }
+.sides th { text-align: left; vertical-align: top; color: var(--soft); font-weight: 400; font-size: .85rem; padding: .25rem .8rem; width: 9rem; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; max-width: 9rem; }
+.sides td { padding: .25rem .8rem .25rem 0; } .number { text-align: right; font-variant-numeric: tabular-nums; color: var(--soft); }
+mark { background: color-mix(in srgb, var(--c1) 28%, transparent); color: inherit; border-radius: 3px; padding: 0 .15em; }
+.heat { font-size: .85rem; margin: .5rem 0 1rem; } .heat th { font-weight: 500; padding: .15rem .5rem; text-align: right; } .heat .column { writing-mode: vertical-rl; transform: rotate(180deg); text-align: left; vertical-align: bottom; }
+.heat td { min-width: 2.6rem; height: 1.9rem; text-align: center; font-variant-numeric: tabular-nums; background: color-mix(in srgb, var(--c0) var(--share), var(--paper)); }
 pre { background: var(--card); border-radius: 8px; padding: 1rem; overflow-x: auto; font-size: .82rem; line-height: 1.45; } .empty { color: var(--soft); }
 )css";
 

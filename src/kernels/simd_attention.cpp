@@ -4,29 +4,18 @@
 #define HWY_TARGET_INCLUDE "src/kernels/simd_attention.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-// (after highway.h)
-#include <hwy/contrib/math/math-inl.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
+#include "simd_attention-inl.h"
 #include "simd_loops.h"
 #include "simd_scratch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace calque::simd::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using Floats = hn::ScalableTag<float>;
-using Vector = hn::Vec<Floats>;
 constexpr int64_t query_tile =
     64;  // queries at a time, so that their weights stay in the cache for long sequences too
-
-inline int64_t padded(int64_t count) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
-  return (count + lanes - 1) / lanes * lanes;
-}
 
 // A matrix in scratch memory, rows padded to whole vectors.
 struct Matrix {
@@ -85,23 +74,6 @@ HWY_INLINE void product(const Operand& a, int64_t rows, const Matrix& b, int64_t
   for (; j < columns; j += lanes) product_columns<1>(a, rows, b, j, depth, c, add);
 }
 
-// to = from turned by the position's angles (direction 1) or back (-1), times a factor. `to` may be `from`.
-inline void turn(const AttentionWork& w, const float* from, int64_t position, float direction, float factor,
-                 float* to) {
-  const int64_t half = w.head_width / 2;
-  if (w.cosines == nullptr) {
-    for (int64_t i = 0; i < w.head_width; ++i) to[i] = from[i] * factor;
-    return;
-  }
-  const float* cosines = w.cosines + position * half;
-  const float* sines = w.sines + position * half;
-  for (int64_t i = 0; i < half; ++i) {
-    const float a = from[i], b = from[i + half], sine = sines[i] * direction;
-    to[i] = (a * cosines[i] - b * sine) * factor;
-    to[i + half] = (b * cosines[i] + a * sine) * factor;
-  }
-}
-
 inline void transpose(const Matrix& from, int64_t rows, int64_t columns, const Matrix& to) {
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) to.data[j * to.stride + i] = from.data[i * from.stride + j];
@@ -123,28 +95,6 @@ struct Pair {
 
   int64_t first_row, rows, first_query, queries, prefix;
 };
-
-// In place: scores to weights among the visible, zeros behind; gives the log of the denominator.
-inline float softmax(float* scores, int64_t visible, int64_t stride) {
-  const Floats d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  float largest = scores[0];
-  for (int64_t j = 1; j < visible; ++j) largest = std::max(largest, scores[j]);
-  std::fill(scores + visible, scores + stride, -1e30F);
-  Vector sums = hn::Zero(d);
-  const Vector shift = hn::Set(d, largest);
-  for (int64_t j = 0; j < stride; j += lanes) {
-    const Vector value = hn::Exp(d, hn::Max(hn::Sub(hn::LoadU(d, scores + j), shift), hn::Set(d, -87.0F)));
-    hn::StoreU(value, d, scores + j);
-  }
-  std::fill(scores + visible, scores + stride, 0.0F);
-  for (int64_t j = 0; j < stride; j += lanes) sums = hn::Add(sums, hn::LoadU(d, scores + j));
-  const float sum = hn::GetLane(hn::SumOfLanes(d, sums));
-  const Vector inverse = hn::Set(d, 1.0F / sum);
-  for (int64_t j = 0; j < stride; j += lanes)
-    hn::StoreU(hn::Mul(hn::LoadU(d, scores + j), inverse), d, scores + j);
-  return largest + std::log(sum);
-}
 
 void AttentionForward(const AttentionWork& w, int64_t begin, int64_t end) {
   const int64_t width = w.head_width, group = w.heads / w.key_value_heads;

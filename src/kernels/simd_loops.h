@@ -35,6 +35,37 @@ struct AttentionWork {
 void attention_forward(const AttentionWork& work, int64_t begin, int64_t end);
 void attention_backward(const AttentionWork& work, int64_t begin, int64_t end);
 
+// Attention of a few new rows over keys and values in a cache; one unit of work is (pair, key-value head).
+struct CachedAttentionWork {
+  const int64_t* query_offsets;  // [pairs + 1] as in Layout
+  const int64_t* query_rows;     // [queries] which row of the pass each query is
+  const int64_t* positions;      // [rows]
+  const int32_t* seen;           // as in CacheRows
+  const int64_t* seen_offsets;
+  const int64_t* prefixes;
+  const int32_t* slots;
+  int64_t heads, key_value_heads, head_width;
+  float scale;
+  const float* cosines;
+  const float* sines;
+
+  const float* q;  // head h of query i at q + i · q_stride + h · head_width
+  int64_t q_stride;
+  const float* kv;  // [rows, keys | values], rows kv_stride apart
+  int64_t kv_stride;
+  float* cache;  // [capacity, keys | values], keys turned
+  float* out;    // [queries, heads, head_width]
+};
+void store_in_cache(const CachedAttentionWork& work, int64_t begin, int64_t end);  // rows begin … end
+void cached_attention(const CachedAttentionWork& work, int64_t begin, int64_t end);
+
+// The `count` largest of each row of [rows, vocabulary], the largest first, of equals the lower index first;
+// where a row has fewer above -infinity, the rest are index -1.
+void top_of_rows(const float* rows, int64_t vocabulary, int64_t count, float* values, int32_t* indices,
+                 int64_t begin, int64_t end);
+// log Σ exp of each row.
+void log_sum_rows(const float* rows, int64_t vocabulary, float* sums, int64_t begin, int64_t end);
+
 // Rows begin … end of [rows, width]; `inverses` [rows] keeps 1 / √(mean + epsilon) for the backward pass.
 void rms_norm_forward(const float* x, const float* weight, float epsilon, int64_t width, float* y,
                       float* inverses, int64_t begin, int64_t end);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "simd_loops.h"
 
@@ -187,6 +188,67 @@ void CrossEntropyRows(float* logits, const int64_t* labels, float smoothing, int
   }
 }
 
+void LogSumRows(const float* rows, int64_t vocabulary, float* sums, int64_t begin, int64_t end) {
+  const Floats d;
+  for (int64_t row = begin; row < end; ++row) {
+    const float* values = rows + row * vocabulary;
+    float largest = values[0];
+    Vector most = hn::Set(d, largest);
+    for_vectors(vocabulary, [&](int64_t i, int64_t n) {
+      if (n == static_cast<int64_t>(hn::Lanes(d))) {
+        most = hn::Max(most, hn::LoadU(d, values + i));
+      } else {
+        for (int64_t j = 0; j < n; ++j) largest = std::max(largest, values[i + j]);
+      }
+    });
+    largest = std::max(largest, hn::GetLane(hn::MaxOfLanes(d, most)));
+    const Vector shift = hn::Set(d, largest);
+    Vector denominators = hn::Zero(d);
+    float rest = 0;
+    for_vectors(vocabulary, [&](int64_t i, int64_t n) {
+      if (n == static_cast<int64_t>(hn::Lanes(d))) {
+        const Vector exponent = hn::Max(hn::Sub(hn::LoadU(d, values + i), shift), hn::Set(d, -87.0F));
+        denominators = hn::Add(denominators, hn::Exp(d, exponent));
+      } else {
+        for (int64_t j = 0; j < n; ++j) rest += std::exp(values[i + j] - largest);
+      }
+    });
+    sums[row] = largest + std::log(total(denominators) + rest);
+  }
+}
+
+void TopOfRows(const float* rows, int64_t vocabulary, int64_t count, float* values, int32_t* indices,
+               int64_t begin, int64_t end) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  constexpr float lowest = -std::numeric_limits<float>::infinity();
+  for (int64_t row = begin; row < end; ++row) {
+    const float* from = rows + row * vocabulary;
+    float* best = values + row * count;
+    int32_t* places = indices + row * count;
+    std::fill(best, best + count, lowest);
+    std::fill(places, places + count, -1);
+    const auto offer = [&](int64_t i) {
+      const float value = from[i];
+      if (!(value > best[count - 1])) return;
+      int64_t at = count - 1;
+      for (; at > 0 && value > best[at - 1]; --at) {
+        best[at] = best[at - 1];
+        places[at] = places[at - 1];
+      }
+      best[at] = value;
+      places[at] = static_cast<int32_t>(i);
+    };
+    int64_t i = 0;
+    for (; i + lanes <= vocabulary; i += lanes) {
+      // Most vectors hold nothing that is good enough.
+      if (hn::AllFalse(d, hn::Gt(hn::LoadU(d, from + i), hn::Set(d, best[count - 1])))) continue;
+      for (int64_t j = i; j < i + lanes; ++j) offer(j);
+    }
+    for (; i < vocabulary; ++i) offer(i);
+  }
+}
+
 }  // namespace calque::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -198,6 +260,8 @@ HWY_EXPORT(RmsNormBackward);
 HWY_EXPORT(GatedForward);
 HWY_EXPORT(GatedBackward);
 HWY_EXPORT(CrossEntropyRows);
+HWY_EXPORT(LogSumRows);
+HWY_EXPORT(TopOfRows);
 
 void rms_norm_forward(const float* x, const float* weight, float epsilon, int64_t width, float* y,
                       float* inverses, int64_t begin, int64_t end) {
@@ -217,6 +281,13 @@ void gated_backward(const float* x, const float* dy, bool gelu, int64_t width, f
 void cross_entropy_rows(float* logits, const int64_t* labels, float smoothing, int64_t vocabulary,
                         double* losses, int64_t begin, int64_t end) {
   HWY_DYNAMIC_DISPATCH(CrossEntropyRows)(logits, labels, smoothing, vocabulary, losses, begin, end);
+}
+void log_sum_rows(const float* rows, int64_t vocabulary, float* sums, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(LogSumRows)(rows, vocabulary, sums, begin, end);
+}
+void top_of_rows(const float* rows, int64_t vocabulary, int64_t count, float* values, int32_t* indices,
+                 int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(TopOfRows)(rows, vocabulary, count, values, indices, begin, end);
 }
 
 }  // namespace calque::simd

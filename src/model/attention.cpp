@@ -15,7 +15,22 @@ Attention::Attention(const ModelConfig& config) : dropout_(config.dropout) {
       register_module("output", std::make_shared<Linear>(shape.query_width(), config.width, config.bias));
 }
 
+torch::Tensor Attention::attend_cached(const torch::Tensor& x, const Pass& pass,
+                                       const RotaryTable* rotary) const {
+  const int64_t query_width = shape.query_width(), all = query_width + shape.key_value_width();
+  const torch::Tensor& cache = pass.cache->layers[static_cast<size_t>(pass.layer)];
+  if (pass.layout.asks_for_all()) {
+    const auto both = qkv->forward(x);  // [rows, q | k | v]
+    return cached_attention(both.slice(1, 0, query_width), both.slice(1, query_width), cache, pass.layout,
+                            pass.cache->rows, shape, rotary);
+  }
+  const auto asked = x.index_select(0, pass.layout.query_rows);  // [queries, width]
+  return cached_attention(qkv->forward_part(asked, 0, query_width), qkv->forward_part(x, query_width, all),
+                          cache, pass.layout, pass.cache->rows, shape, rotary);
+}
+
 torch::Tensor Attention::attend(const torch::Tensor& x, const Pass& pass, const RotaryTable* rotary) const {
+  if (pass.cache != nullptr) return attend_cached(x, pass, rotary);
   if (pass.layout.asks_for_all() && pass.tap == nullptr)
     return attention(qkv->forward(x), pass.layout, shape, rotary);
   const int64_t query_width = shape.query_width();

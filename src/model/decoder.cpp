@@ -25,17 +25,28 @@ Decoder::Decoder(const ModelConfig& config) : config_(config) {
   }
 }
 
-torch::Tensor Decoder::hidden(const torch::Tensor& tokens, const Layout& layout, const Tap* tap) const {
+torch::Tensor Decoder::run(const torch::Tensor& tokens, const Pass& pass) const {
+  const Layout& layout = pass.layout;
   const Layout all = ask_for_all(layout);
   const RotaryTable table{cosines_, sines_};
   const RotaryTable* rotary = cosines_.defined() ? &table : nullptr;
-  auto x = embedding->forward(tokens, {all, tap});  // [rows, width]
+  auto x = embedding->forward(tokens, {all, pass.tap});  // [rows, width]
   for (size_t i = 0; i < blocks.size(); ++i) {
     const bool last = i + 1 == blocks.size();
-    x = blocks[i]->forward(x, Pass{last ? layout : all, tap}.inside("blocks." + std::to_string(i)),
+    const Pass whole{last ? layout : all, pass.tap, pass.cache, static_cast<int64_t>(i)};
+    x = blocks[i]->forward(x, whole.inside("blocks." + std::to_string(i)),
                            rotary);  // [rows or queries, width]
   }
-  return Pass{layout, tap}.show("norm", norm->forward(x));  // [queries, width]
+  return pass.show("norm", norm->forward(x));  // [queries, width]
+}
+
+torch::Tensor Decoder::hidden(const torch::Tensor& tokens, const Layout& layout, const Tap* tap) const {
+  return run(tokens, {layout, tap});
+}
+
+torch::Tensor Decoder::logits(const torch::Tensor& tokens, const Layout& layout,
+                              const CachePass& cache) const {
+  return torch::linear(run(tokens, {layout, nullptr, &cache}), output_weight());  // [queries, vocabulary]
 }
 
 torch::Tensor Decoder::logits(const torch::Tensor& tokens, const Layout& layout, const Tap* tap) const {

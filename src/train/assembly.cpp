@@ -1,20 +1,12 @@
 #include "calque/train/assembly.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-
-#include <thread>
 
 #include "calque/base/error.h"
 #include "calque/data/prepared_data.h"
 
 namespace calque {
 namespace fs = std::filesystem;
-
-void use_threads(const TrainConfig& config) {
-  at::set_num_threads(config.threads > 0 ? static_cast<int>(config.threads)
-                                         : static_cast<int>(std::thread::hardware_concurrency()));
-}
 
 torch::Device choose_device(DeviceKind kind) {
   if (kind == DeviceKind::cpu) return torch::kCPU;

@@ -12,6 +12,7 @@ Fields fields(RunConfig& c) {
       section("tokenizer", fields(c.tokenizer), "how text becomes pieces"),
       section("model", fields(c.model), "what the model is made of"),
       section("train", fields(c.train), "how it is trained"),
+      section("decode", fields(c.decode), "how translations are searched for"),
   };
 }
 
@@ -26,6 +27,7 @@ RunConfig read_run_config(const std::filesystem::path& file, const std::vector<s
   check_corpus(config.data.valid, "data.valid");
   check_corpus(config.data.test, "data.test");
   check_train(config.train);
+  check_decode(config.decode);
   ModelConfig model = config.model;
   model.vocabulary =
       config.tokenizer.vocabulary;  // the tokenizer's own number is not known yet, and changes nothing here

@@ -25,6 +25,23 @@ Series collect(const std::vector<nlohmann::json>& metrics, const std::string& la
   return series;
 }
 
+// Translations of the last validation, beside their references.
+void add_samples(Page& page, const std::vector<nlohmann::json>& metrics) {
+  const nlohmann::json* last = nullptr;
+  for (const auto& line : metrics) {
+    if (line.contains("samples") && !line["samples"].empty()) last = &line;
+  }
+  if (last == nullptr) return;
+  page.heading(fmt::format("Translations after step {}", format_count((*last)["step"].get<int64_t>())));
+  for (const auto& sample : (*last)["samples"]) {
+    std::string html = "<table class=\"sides\">";
+    for (const char* side : {"source", "reference", "hypothesis"})
+      html += fmt::format("<tr><th>{}</th><td>{}</td></tr>", side,
+                          escape_html(sample.value(side, std::string())));
+    page.raw(html + "</table>\n");
+  }
+}
+
 }  // namespace
 
 void write_run_report(const std::filesystem::path& run, const RunConfig& given, int64_t parameters) {
@@ -49,6 +66,15 @@ void write_run_report(const std::filesystem::path& run, const RunConfig& given, 
   page.facts(facts);
   page.heading("Loss");
   page.raw(line_chart({"loss, nats a token", "step", {training, validation}}));
+  page.heading("Validation perplexity");
+  page.raw(line_chart(
+      {"perplexity", "step", {collect(metrics, "validation perplexity", "step", "valid_perplexity")}}));
+  const Series bleu = collect(metrics, "validation BLEU, greedy", "step", "valid_bleu");
+  if (!bleu.points.empty()) {
+    page.heading("Validation BLEU");
+    page.raw(line_chart({"BLEU", "step", {bleu}}));
+    add_samples(page, metrics);
+  }
   page.heading("Learning rate");
   page.raw(
       line_chart({"learning rate", "step", {collect(metrics, "learning rate", "step", "learning_rate")}}));

@@ -40,6 +40,10 @@ Fields fields(TrainConfig& c) {
             "processor threads; 0: all cores. Other numbers give other roundings"),
       field("log_every", c.log_every, at_least(1), "steps between lines of metrics"),
       field("validate_every", c.validate_every, at_least(0), "steps between validations; 0: at the end only"),
+      field(
+          "validate_sentences", c.validate_sentences, at_least(0),
+          "sentences of data.valid translated (greedily) at a validation, for its BLEU and samples; 0: none"),
+      field("best_by", c.best_by, "what makes a checkpoint the best, and what patience waits for"),
       field("patience", c.patience, at_least(0),
             "validations without improvement before the run ends; 0: never"),
       field("checkpoint_every", c.checkpoint_every, at_least(0),
@@ -57,6 +61,9 @@ void check_train(const TrainConfig& c) {
   if (c.steps == 0 && c.epochs == 0 && c.tokens == 0 && c.minutes.value == 0) {
     throw UserError("train: no limit is set, so it would never end",
                     "set train.steps, train.epochs, train.tokens or train.minutes");
+  }
+  if (c.best_by == BestBy::bleu && c.validate_sentences == 0) {
+    throw UserError("train.best_by=bleu needs train.validate_sentences above 0");
   }
   if (c.micro_batch_tokens > c.batch_tokens) {
     throw UserError(fmt::format("train.micro_batch_tokens={} is larger than train.batch_tokens={}",

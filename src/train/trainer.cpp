@@ -21,6 +21,7 @@ json TrainingProgress::to_json() const {
           {"tokens", tokens},
           {"seconds", seconds},
           {"best_valid_loss", best_valid_loss},
+          {"best_valid_bleu", best_valid_bleu},
           {"best_step", best_step},
           {"validations_without_gain", validations_without_gain},
           {"skipped_steps", skipped_steps},
@@ -36,6 +37,7 @@ TrainingProgress TrainingProgress::from_json(const json& j) {
   p.tokens = j.at("tokens");
   p.seconds = j.at("seconds");
   p.best_valid_loss = j.at("best_valid_loss");
+  p.best_valid_bleu = j.value("best_valid_bleu", -1.0);
   p.best_step = j.at("best_step");
   p.validations_without_gain = j.at("validations_without_gain");
   p.skipped_steps = j.at("skipped_steps");
@@ -128,20 +130,31 @@ void Trainer::swap_average() {
   }
 }
 
-double Trainer::validate(const std::vector<Batch>& batches) {
+void Trainer::show_model(const std::function<void(const std::shared_ptr<const Decoder>&)>& use) {
   decoder_->eval();
   const torch::NoGradGuard no_gradients;
-  const bool prefix = decoder_->config().attention == AttentionKind::prefix;
   swap_average();
-  double loss = 0, labels = 0;
-  for (const Batch& batch : batches) {
-    loss += decoder_
-                ->loss(index_tensor(batch.tokens, device_), make_layout(batch, prefix, device_),
-                       index_tensor(batch.labels, device_), 0)
-                .plain.item<double>();
-    labels += static_cast<double>(batch.labels.size());
+  try {
+    use(decoder_);
+  } catch (...) {
+    swap_average();
+    throw;
   }
   swap_average();
+}
+
+double Trainer::validate(const std::vector<Batch>& batches) {
+  const bool prefix = decoder_->config().attention == AttentionKind::prefix;
+  double loss = 0, labels = 0;
+  show_model([&](const std::shared_ptr<const Decoder>& decoder) {
+    for (const Batch& batch : batches) {
+      loss += decoder
+                  ->loss(index_tensor(batch.tokens, device_), make_layout(batch, prefix, device_),
+                         index_tensor(batch.labels, device_), 0)
+                  .plain.item<double>();
+      labels += static_cast<double>(batch.labels.size());
+    }
+  });
   return loss / labels;
 }
 
@@ -167,8 +180,7 @@ CheckpointContent Trainer::snapshot(const std::string& tokenizer) {
 
 void Trainer::restore(const Checkpoint& checkpoint) {
   const torch::NoGradGuard no_gradients;
-  const auto file = checkpoint.folder() / "model.safetensors";
-  load_weights(*decoder_, Safetensors(file), file.string());
+  checkpoint.load_into(*decoder_);
   const Safetensors state = checkpoint.state();
   for (const auto& [name, tensor] : optimizer_.state()) tensor.copy_(state.tensor("optimizer." + name));
   const auto parameters = decoder_->named_parameters();

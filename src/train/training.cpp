@@ -1,4 +1,5 @@
 #include "calque/train/training.h"
+#include "calque/kernels/threads.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -17,6 +18,7 @@
 #include "calque/data/prefetcher.h"
 #include "calque/data/prepared_data.h"
 #include "calque/train/assembly.h"
+#include "calque/train/evaluation.h"
 #include "calque/train/event_file.h"
 #include "calque/train/matrix_speed.h"
 #include "calque/train/run_folder.h"
@@ -32,6 +34,7 @@ using nlohmann::json;
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr int64_t samples_shown = 4;  // translations that a validation keeps
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -85,7 +88,9 @@ void check_unchanged(const RunConfig& before, const RunConfig& now) {
 std::optional<Checkpoint> newest_checkpoint(const RunFolder& folder) {
   for (const auto& [step, path] : list_checkpoints(folder.checkpoints())) {
     try {
-      return Checkpoint(path);
+      Checkpoint checkpoint(path);
+      checkpoint.check_files();
+      return checkpoint;
     } catch (const UserError& error) {
       log::warn("{}; trying the one before it", error.what());
     }
@@ -110,6 +115,8 @@ class Run {
                  device_),
         writer_(folder_.checkpoints(), config.train.keep_checkpoints),
         valid_(validation_batches(config, tokenizer_, cache_)) {
+    if (!config.data.valid.empty() && !is_text(config.data.valid) && config.train.validate_sentences > 0)
+      valid_text_ = read_test_set(config.data.valid, "valid", config.train.validate_sentences);
     if (resuming_) resume();
   }
 
@@ -267,24 +274,64 @@ class Run {
     TrainingProgress& progress = trainer_.progress();
     const auto started = Clock::now();
     valid_loss_ = trainer_.validate(valid_);
-    const bool better = valid_loss_ < progress.best_valid_loss;
-    if (better) {
-      progress.best_valid_loss = valid_loss_;
-      progress.best_step = progress.step;
+    json metrics = {{"step", progress.step},     {"epoch", epochs_done()},
+                    {"tokens", progress.tokens}, {"seconds", progress.seconds},
+                    {"valid_loss", valid_loss_}, {"valid_perplexity", std::exp(valid_loss_)}};
+    const bool less = valid_loss_ < progress.best_valid_loss;
+    if (less) progress.best_valid_loss = valid_loss_;
+    bool more = false;
+    if (valid_text_) {
+      const double bleu = translate_samples(metrics);
+      more = bleu > progress.best_valid_bleu;
+      if (more) progress.best_valid_bleu = bleu;
     }
+    const bool better = valid_text_ && config_.train.best_by == BestBy::bleu ? more : less;
+    if (better) progress.best_step = progress.step;
     progress.validations_without_gain = better ? 0 : progress.validations_without_gain + 1;
     validated_step_ = progress.step;
-    record({{"step", progress.step},
-            {"epoch", epochs_done()},
-            {"tokens", progress.tokens},
-            {"seconds", progress.seconds},
-            {"valid_loss", valid_loss_},
-            {"valid_perplexity", std::exp(valid_loss_)}});
-    log::info("step {}: validation loss {:.4f}, perplexity {:.2f}{} ({})", format_count(progress.step),
-              valid_loss_, std::exp(valid_loss_), better ? ", the best so far" : "",
-              format_seconds(seconds_since(started)));
+    metrics["valid_seconds"] = seconds_since(started);
+    record(metrics);
+    log::info("step {}: validation loss {:.4f}, perplexity {:.2f}{}{} ({})", format_count(progress.step),
+              valid_loss_, std::exp(valid_loss_),
+              valid_text_ ? fmt::format(", BLEU {:.1f}", metrics["valid_bleu"].get<double>()) : "",
+              better ? ", the best so far" : "", format_seconds(seconds_since(started)));
+    if (metrics.contains("samples") && !metrics["samples"].empty()) {
+      const json& sample = metrics["samples"].front();
+      log::info("  {} → {}", sample["source"].get<std::string>(), sample["hypothesis"].get<std::string>());
+    }
     if (better) save(true);
     return better;
+  }
+
+  // BLEU of a part of the validation set, translated greedily, and a few of its sentences, into `metrics`.
+  double translate_samples(json& metrics) {
+    std::vector<Translation> translations;
+    trainer_.show_model([&](const std::shared_ptr<const Decoder>& decoder) {
+      DecodeConfig greedy;
+      greedy.beam = 1;
+      translations = Translator(decoder, tokenizer_, greedy).translate_all(valid_text_->sources);
+    });
+    ScoredText text;
+    for (size_t i = 0; i < translations.size(); ++i) {
+      text.hypotheses.push_back(translations[i].text());
+      text.references.push_back({valid_text_->references[i]});
+    }
+    ScoringOptions options;
+    options.metrics = {"bleu"};
+    options.resamples = 0;
+    const double bleu = score_text(text, options).metrics.front().score;
+    metrics["valid_bleu"] = bleu;
+    metrics["samples"] = json::array();
+    // Other sentences each time, so that the log shows more than a few.
+    const auto count = static_cast<int64_t>(text.hypotheses.size());
+    for (int64_t i = 0; i < std::min<int64_t>(samples_shown, count); ++i) {
+      const auto at = static_cast<size_t>((shown_samples_ + i) % count);
+      metrics["samples"].push_back({{"source", valid_text_->sources[at]},
+                                    {"reference", valid_text_->references[at]},
+                                    {"hypothesis", text.hypotheses[at]}});
+    }
+    shown_samples_ = (shown_samples_ + samples_shown) % count;
+    return bleu;
   }
 
   void save(bool best) {
@@ -304,6 +351,7 @@ class Run {
     result.summary.update({{"run", config_.run},
                            {"minutes", progress.seconds / 60},
                            {"parameters", trainer_.decoder().parameter_count()}});
+    if (!valid_text_) result.summary.erase("best_valid_bleu");
     if (valid_.empty()) {
       result.summary.erase("best_valid_loss");
     } else {
@@ -332,6 +380,8 @@ class Run {
   Trainer trainer_;
   CheckpointWriter writer_;
   std::vector<Batch> valid_;
+  std::optional<TestSet> valid_text_;  // what is translated at a validation
+  int64_t shown_samples_ = 0;
   std::unique_ptr<EventFile> events_;
   Window window_;  // since the last line of metrics
   double limit_flops_ = 1;
@@ -345,7 +395,7 @@ class Run {
 }  // namespace
 
 TrainingResult train(const RunConfig& config, const TrainingOptions& options) {
-  use_threads(config.train);
+  use_threads(config.train.threads);
   if (config.data.train.empty()) throw UserError("data.train is empty: there is nothing to learn from");
   return config.train.overfit_batch ? overfit_batch(config, options) : Run(config, options).run();
 }

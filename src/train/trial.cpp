@@ -1,4 +1,5 @@
 #include "calque/train/trial.h"
+#include "calque/kernels/threads.h"
 
 #include <sys/resource.h>
 
@@ -48,7 +49,7 @@ TrainingResult overfit_batch(const RunConfig& config, const TrainingOptions& opt
 }
 
 json estimate_training(const RunConfig& config, const TrainingOptions& options) {
-  use_threads(config.train);
+  use_threads(config.train.threads);
   if (config.data.train.empty()) throw UserError("data.train is empty: there is nothing to learn from");
   const fs::path cache = options.runs / ".cache";
   const Tokenizer tokenizer = prepare_tokenizer(config.tokenizer, config.data.train, cache);

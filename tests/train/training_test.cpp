@@ -6,7 +6,7 @@
 #include "calque/base/error.h"
 #include "calque/base/file.h"
 #include "calque/base/log.h"
-#include "calque/train/checkpoint.h"
+#include "calque/train/checkpoint_writer.h"
 #include "calque/train/event_file.h"
 #include "calque/train/run_folder.h"
 #include "calque/train/trial.h"

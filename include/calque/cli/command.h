@@ -36,8 +36,13 @@ void print_json(const nlohmann::json& value);
 // The folder that holds the runs: --runs, or runs in the current folder.
 std::filesystem::path runs_folder();
 
-void add_config_command(CLI::App& app);
 void add_train_command(CLI::App& app);
+void add_translate_command(CLI::App& app);
+void add_evaluate_command(CLI::App& app);
+void add_compare_command(CLI::App& app);
+void add_score_command(CLI::App& app);
+void add_score_text_command(CLI::App& app);
+void add_config_command(CLI::App& app);
 void add_data_command(CLI::App& app);
 void add_tokenizer_command(CLI::App& app);
 void add_completion_command(CLI::App& app);

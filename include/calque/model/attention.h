@@ -25,6 +25,7 @@ class Attention : public torch::nn::Module {
 
  private:
   torch::Tensor attend(const torch::Tensor& x, const Pass& pass, const RotaryTable* rotary) const;
+  torch::Tensor attend_cached(const torch::Tensor& x, const Pass& pass, const RotaryTable* rotary) const;
   double dropout_;
 };
 

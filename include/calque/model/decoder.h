@@ -25,6 +25,8 @@ class Decoder : public torch::nn::Module {
   torch::Tensor hidden(const torch::Tensor& tokens, const Layout& layout, const Tap* tap = nullptr) const;
   torch::Tensor logits(const torch::Tensor& tokens, const Layout& layout,
                        const Tap* tap = nullptr) const;  // [queries, vocabulary]
+  // The same for rows that go on from earlier passes, whose keys and values the cache has.
+  torch::Tensor logits(const torch::Tensor& tokens, const Layout& layout, const CachePass& cache) const;
   // labels: [queries] int64. Sums over them.
   OutputLoss loss(const torch::Tensor& tokens, const Layout& layout, const torch::Tensor& labels,
                   double smoothing) const;
@@ -45,6 +47,8 @@ class Decoder : public torch::nn::Module {
   torch::Tensor output;  // [vocabulary, width]; undefined where tied to the embedding
 
  private:
+  torch::Tensor run(const torch::Tensor& tokens, const Pass& pass) const;
+
   ModelConfig config_;
   torch::Tensor cosines_,
       sines_;  // rotary tables, which move with the model; undefined unless positions are rotary

@@ -14,7 +14,6 @@
 
 namespace calque {
 
-void use_threads(const TrainConfig& config);  // LibTorch's, for the whole process
 torch::Device choose_device(DeviceKind kind);
 
 BatchStreamOptions stream_options(const RunConfig& config, const std::filesystem::path& cache);

@@ -7,6 +7,7 @@
 
 #include "calque/data/data_config.h"
 #include "calque/data/tokenizer.h"
+#include "calque/decode/decode_config.h"
 #include "calque/model/model_config.h"
 #include "calque/train/train_config.h"
 
@@ -19,6 +20,7 @@ struct RunConfig {
   TokenizerConfig tokenizer;
   ModelConfig model;
   TrainConfig train;
+  DecodeConfig decode;
 };
 Fields fields(RunConfig& config);
 

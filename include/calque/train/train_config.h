@@ -11,6 +11,7 @@ namespace calque {
 enum class OptimizerKind { adamw, muon };
 enum class ScheduleKind { cosine, linear, inverse_sqrt, constant };
 enum class Precision { automatic, float32 };
+enum class BestBy { loss, bleu };
 enum class DeviceKind { automatic, cpu, cuda };
 
 template <>
@@ -24,6 +25,10 @@ struct EnumNames<ScheduleKind> {
 template <>
 struct EnumNames<Precision> {
   static constexpr std::string_view names[] = {"auto", "float32"};
+};
+template <>
+struct EnumNames<BestBy> {
+  static constexpr std::string_view names[] = {"loss", "bleu"};
 };
 template <>
 struct EnumNames<DeviceKind> {
@@ -55,6 +60,8 @@ struct TrainConfig {
   int64_t threads = 0;
   int64_t log_every = 50;
   int64_t validate_every = 500;
+  int64_t validate_sentences = 200;
+  BestBy best_by = BestBy::loss;
   int64_t patience = 0;
   int64_t checkpoint_every = 500;
   int64_t keep_checkpoints = 2;

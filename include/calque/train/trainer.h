@@ -5,12 +5,13 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "calque/data/batch.h"
 #include "calque/model/decoder.h"
-#include "calque/train/checkpoint.h"
+#include "calque/train/checkpoint_writer.h"
 #include "calque/train/optimizer.h"
 #include "calque/train/train_config.h"
 
@@ -25,6 +26,7 @@ struct TrainingProgress {
   int64_t tokens = 0;
   double seconds = 0;
   double best_valid_loss = 1e30;
+  double best_valid_bleu = -1;
   int64_t best_step = -1;
   int64_t validations_without_gain = 0;
   int64_t skipped_steps = 0;
@@ -48,6 +50,8 @@ class Trainer {
 
   // Mean loss a label over batches, with the averaged weights where there are any.
   double validate(const std::vector<Batch>& batches);
+  // Calls `use` with the model as it would be saved: averaged where there is an average, without dropout.
+  void show_model(const std::function<void(const std::shared_ptr<const Decoder>&)>& use);
 
   CheckpointContent snapshot(const std::string& tokenizer);
   void restore(const Checkpoint& checkpoint);

@@ -1,0 +1,35 @@
+// Is a score what it seems, is a difference real: bootstrap confidence intervals (Koehn, 2004), the paired
+// bootstrap and approximate randomisation (Riezler and Maxwell, 2005), with the draws and numbers of
+// sacreBLEU 2.6.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "calque/evaluate/metric.h"
+
+namespace calque {
+
+inline constexpr uint32_t default_resampling_seed = 12345;  // sacreBLEU's
+inline constexpr int default_resamples = 1000;
+inline constexpr int default_trials = 10000;
+
+// The 95 % interval of the score over resamples of the sentences.
+struct Interval {
+  double low = 0, high = 0;
+  double mean = 0;
+  double half_width() const { return (high - low) / 2; }
+};
+Interval bootstrap_interval(const Metric& metric, std::span<const Statistics> statistics,
+                            int resamples = default_resamples, uint32_t seed = default_resampling_seed);
+
+// The probability that systems which are equally good differ by as much as these two do.
+double paired_bootstrap(const Metric& metric, std::span<const Statistics> baseline,
+                        std::span<const Statistics> system, int resamples = default_resamples,
+                        uint32_t seed = default_resampling_seed);
+double approximate_randomisation(const Metric& metric, std::span<const Statistics> baseline,
+                                 std::span<const Statistics> system, int trials = default_trials,
+                                 uint32_t seed = default_resampling_seed);
+
+}  // namespace calque

@@ -1,0 +1,78 @@
+#include "calque/decode/attention_map.h"
+
+#include <torch/types.h>
+
+#include "calque/base/text.h"
+#include "calque/data/batch.h"
+#include "calque/model/decoder.h"
+
+namespace calque {
+namespace {
+
+constexpr std::string_view word_begin = "\xE2\x96\x81";  // «▁», which SentencePiece puts before a word
+
+// Which word each piece belongs to, and the words.
+struct PieceWords {
+  std::vector<size_t> word_of;
+  std::vector<std::string> words;
+};
+
+PieceWords words_of(const Tokenizer& tokenizer, const std::vector<int32_t>& pieces) {
+  PieceWords result;
+  std::vector<std::vector<int32_t>> members;
+  for (const int32_t id : pieces) {
+    if (members.empty() || std::string_view(tokenizer.piece(id)).starts_with(word_begin))
+      members.emplace_back();
+    members.back().push_back(id);
+    result.word_of.push_back(members.size() - 1);
+  }
+  for (const auto& word : members) {
+    std::string text = tokenizer.decode(word);
+    while (text.starts_with(' ')) text.erase(0, 1);
+    result.words.push_back(find_invalid_utf8(text) ? "·" : text);
+  }
+  return result;
+}
+
+}  // namespace
+
+AttentionMap map_attention(const Decoder& decoder, const Tokenizer& tokenizer, const SequenceFormat& format,
+                           const std::vector<int32_t>& source, const std::vector<int32_t>& target) {
+  const torch::NoGradGuard no_gradients;
+  Batch batch;
+  batch.add(format, source, target);
+  const auto device = decoder.embedding->weight.device();
+  const Layout layout = make_layout(batch, decoder.config().attention == AttentionKind::prefix, device);
+  const auto queries = static_cast<int64_t>(target.size()) + 1;
+  torch::Tensor sum;  // [queries, rows]
+  const Tap tap = [&](const std::string& name, const torch::Tensor& value) {
+    if (!name.ends_with("attention.weights.0")) return;
+    // The last layer has the asked rows alone, the others all: their last rows are the same ones.
+    const auto mean = value.mean(0).slice(0, value.size(1) - queries);
+    sum = sum.defined() ? sum + mean : mean;
+  };
+  decoder.hidden(index_tensor(batch.tokens, device), layout, &tap);
+  const torch::Tensor weights = sum.to(torch::kCPU, torch::kFloat64).contiguous();
+
+  const PieceWords source_words = words_of(tokenizer, source);
+  PieceWords target_words = words_of(tokenizer, target);
+  target_words.word_of.push_back(target_words.words.size());
+  target_words.words.emplace_back("⏹");
+  AttentionMap map{source_words.words, target_words.words, {}};
+  map.weights.assign(map.target.size(), std::vector<double>(map.source.size(), 0.0));
+  const auto first = static_cast<int64_t>(format.begin.size());
+  for (size_t t = 0; t < target_words.word_of.size(); ++t) {
+    for (size_t s = 0; s < source.size(); ++s) {
+      map.weights[target_words.word_of[t]][source_words.word_of[s]] +=
+          weights[static_cast<int64_t>(t)][first + static_cast<int64_t>(s)].item<double>();
+    }
+  }
+  for (auto& row : map.weights) {
+    double total = 0;
+    for (const double weight : row) total += weight;
+    for (double& weight : row) weight = total > 0 ? weight / total : 0;
+  }
+  return map;
+}
+
+}  // namespace calque

@@ -1,0 +1,347 @@
+#include "calque/decode/search.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "calque/base/error.h"
+#include "calque/base/hash.h"
+#include "calque/decode/kv_cache.h"
+#include "calque/kernels/candidates.h"
+
+namespace calque {
+namespace {
+
+// A translation under way.
+struct Beam {
+  Hypothesis so_far;
+  std::vector<int32_t> slots;  // of its target's rows in the cache
+};
+
+struct Sentence {
+  SearchRequest request;
+  int64_t most_tokens = 0;            // of the target
+  std::vector<int32_t> prompt;        // tokens before what is searched for, a forced prefix included
+  int64_t prefix_rows = 0;            // rows of the prompt that see each other in both directions
+  std::vector<int32_t> prompt_slots;  // empty until the prompt was read
+  std::vector<int32_t> target_slots;  // all that its beams ever took
+  std::vector<Beam> beams;
+  std::vector<Hypothesis> ended;
+};
+
+// Where in a step's candidates a beam's go.
+struct Choice {
+  size_t beam;
+  int32_t token;
+  float log_probability;
+  double total;
+};
+
+double penalty(const DecodeConfig& config, int64_t tokens) {
+  return std::pow((5.0 + static_cast<double>(tokens)) / 6.0, config.length_penalty);
+}
+
+// Tokens that would repeat an n-gram of the translation.
+void ban_repeats(const std::vector<int32_t>& tokens, int64_t order, int64_t row, std::vector<Ban>& bans) {
+  const auto count = static_cast<int64_t>(tokens.size());
+  if (order < 1 || count < order) return;
+  const auto last = tokens.end() - (order - 1);
+  for (int64_t begin = 0; begin + order <= count; ++begin) {
+    if (std::equal(last, tokens.end(), tokens.begin() + begin))
+      bans.push_back({row, tokens[static_cast<size_t>(begin + order - 1)]});
+  }
+}
+
+class Searcher {
+ public:
+  Searcher(const Decoder& decoder, const SearchOptions& options)
+      : decoder_(decoder),
+        options_(options),
+        config_(options.decode),
+        device_(decoder.embedding->weight.device()),
+        cache_(decoder) {
+    check_decode(config_);
+  }
+
+  void run(const NextRequest& next, const RequestDone& done, const RequestProgress& progress) {
+    for (;;) {
+      admit(next);
+      if (sentences_.empty()) return;
+      step();
+      for (size_t i = 0; i < sentences_.size();) {
+        Sentence& sentence = *sentences_[i];
+        if (is_done(sentence)) {
+          deliver(sentence, done);
+          sentences_.erase(sentences_.begin() + static_cast<int64_t>(i));
+          continue;
+        }
+        if (progress && !progress(sentence.request.id, sentence.beams.front().so_far.tokens)) return;
+        ++i;
+      }
+    }
+  }
+
+ private:
+  int64_t width() const { return config_.sample ? config_.nbest : config_.beam; }
+
+  void admit(const NextRequest& next) {
+    while (static_cast<int64_t>(sentences_.size()) < config_.batch) {
+      auto request = next(sentences_.empty());
+      if (!request) return;
+      auto sentence = std::make_unique<Sentence>();
+      const SequenceFormat& format = options_.format;
+      auto& prompt = sentence->prompt;
+      prompt = format.begin;
+      prompt.insert(prompt.end(), request->source.begin(), request->source.end());
+      prompt.insert(prompt.end(), format.separator.begin(), format.separator.end());
+      if (decoder_.config().attention == AttentionKind::prefix)
+        sentence->prefix_rows = static_cast<int64_t>(prompt.size());
+      prompt.insert(prompt.end(), request->prefix.begin(), request->prefix.end());
+      const auto rows = static_cast<int64_t>(prompt.size());
+      if (rows >= decoder_.config().max_positions) {
+        throw UserError(fmt::format("a source of {} tokens is too long for a model of {} positions",
+                                    request->source.size(), decoder_.config().max_positions));
+      }
+      sentence->most_tokens = std::min(
+          decoder_.config().max_positions - rows,
+          static_cast<int64_t>(config_.max_length_ratio * static_cast<double>(request->source.size())) +
+              config_.max_length_more);
+      sentence->request = std::move(*request);
+      sentences_.push_back(std::move(sentence));
+    }
+  }
+
+  // One pass over all sentences, then one more token for each of their beams.
+  void step() {
+    std::vector<int64_t> tokens, positions, query_rows;
+    Layout layout;
+    layout.offsets = {0};
+    layout.query_offsets = {0};
+    CachePass pass{{}, cache_.layers()};
+    pass.rows.seen_offsets = {0};
+    const auto end_pair = [&](int64_t prefix_rows) {  // asks for its last row
+      layout.offsets.push_back(static_cast<int64_t>(tokens.size()));
+      layout.prefix_ends.push_back(0);
+      query_rows.push_back(static_cast<int64_t>(tokens.size()) - 1);
+      layout.query_offsets.push_back(static_cast<int64_t>(query_rows.size()));
+      pass.rows.seen_offsets.push_back(static_cast<int64_t>(pass.rows.seen.size()));
+      pass.rows.prefixes.push_back(prefix_rows);
+    };
+    const auto see = [&](const std::vector<int32_t>& slots) {
+      pass.rows.seen.insert(pass.rows.seen.end(), slots.begin(), slots.end());
+    };
+    std::vector<Ban> bans;
+    for (const auto& sentence : sentences_) {
+      const bool is_new = sentence->prompt_slots.empty();
+      if (is_new) {
+        for (const int32_t token : sentence->prompt) {
+          positions.push_back(static_cast<int64_t>(sentence->prompt_slots.size()));
+          tokens.push_back(token);
+          sentence->prompt_slots.push_back(cache_.take());
+        }
+        pass.rows.slots.insert(pass.rows.slots.end(), sentence->prompt_slots.begin(),
+                               sentence->prompt_slots.end());
+        see(sentence->prompt_slots);
+        end_pair(sentence->prefix_rows);
+        Beam first;
+        first.so_far.tokens = sentence->request.prefix;
+        sentence->beams.assign(config_.sample ? static_cast<size_t>(width()) : 1, first);
+        ban(static_cast<int64_t>(query_rows.size()) - 1, first.so_far.tokens, bans);
+        continue;
+      }
+      for (Beam& beam : sentence->beams) {
+        const int32_t slot = cache_.take();
+        sentence->target_slots.push_back(slot);
+        positions.push_back(static_cast<int64_t>(sentence->prompt.size() + beam.slots.size()));
+        beam.slots.push_back(slot);
+        pass.rows.slots.push_back(slot);
+        tokens.push_back(beam.so_far.tokens.back());
+        see(sentence->prompt_slots);
+        see(beam.slots);
+        end_pair(0);
+        ban(static_cast<int64_t>(query_rows.size()) - 1, beam.so_far.tokens, bans);
+      }
+    }
+    layout.positions = index_tensor(positions, device_);
+    layout.query_rows = index_tensor(query_rows, device_);
+    const torch::Tensor logits = decoder_.logits(index_tensor(tokens, device_), layout, pass);
+    int64_t row = 0;
+    if (config_.sample) {
+      const torch::Tensor all = logits.to(torch::kCPU, torch::kFloat32).contiguous();
+      for (const auto& sentence : sentences_) row += draw(*sentence, all, row, bans);
+      return;
+    }
+    const Candidates candidates = best_candidates(logits, 2 * width(), bans);
+    for (const auto& sentence : sentences_) row += extend(*sentence, candidates, row);
+  }
+
+  void ban(int64_t row, const std::vector<int32_t>& tokens, std::vector<Ban>& bans) const {
+    for (const int32_t token : options_.forbidden) bans.push_back({row, token});
+    ban_repeats(tokens, config_.no_repeat_ngram, row, bans);
+  }
+
+  static Hypothesis with(const Hypothesis& so_far, float log_probability) {
+    Hypothesis longer = so_far;
+    longer.token_log_probabilities.push_back(log_probability);
+    longer.log_probability += log_probability;
+    return longer;
+  }
+
+  void end(Sentence& sentence, Hypothesis hypothesis, bool ended) const {
+    hypothesis.ended = ended;
+    hypothesis.score = hypothesis.log_probability /
+                       penalty(config_, static_cast<int64_t>(hypothesis.token_log_probabilities.size()));
+    sentence.ended.push_back(std::move(hypothesis));
+  }
+
+  // Keeps the best continuations of all beams; gives the rows that the sentence had in the step. The prompt's
+  // step has one row, whatever the number of beams to come.
+  int64_t extend(Sentence& sentence, const Candidates& candidates, int64_t first_row) {
+    std::vector<Choice> choices;
+    for (size_t beam = 0; beam < sentence.beams.size(); ++beam) {
+      const int64_t at = (first_row + static_cast<int64_t>(beam)) * candidates.count;
+      for (int64_t i = at; i < at + candidates.count; ++i) {
+        if (candidates.tokens[static_cast<size_t>(i)] < 0) continue;
+        const float gain = candidates.log_probabilities[static_cast<size_t>(i)];
+        choices.push_back({beam, candidates.tokens[static_cast<size_t>(i)], gain,
+                           sentence.beams[beam].so_far.log_probability + gain});
+      }
+    }
+    const auto rows = static_cast<int64_t>(sentence.beams.size());
+    // Ties go to the better beam, then to the lower token: the order in which they stand.
+    std::stable_sort(choices.begin(), choices.end(),
+                     [](const Choice& a, const Choice& b) { return a.total > b.total; });
+    std::vector<Beam> longer;
+    for (size_t rank = 0; rank < choices.size() && static_cast<int64_t>(longer.size()) < width(); ++rank) {
+      const Choice& choice = choices[rank];
+      const Beam& parent = sentence.beams[choice.beam];
+      Hypothesis hypothesis = with(parent.so_far, choice.log_probability);
+      if (choice.token == options_.format.end) {
+        if (static_cast<int64_t>(rank) < width()) end(sentence, std::move(hypothesis), true);
+        continue;
+      }
+      hypothesis.tokens.push_back(choice.token);
+      longer.push_back({std::move(hypothesis), parent.slots});
+    }
+    sentence.beams = std::move(longer);
+    return rows;
+  }
+
+  // One token for each beam by chance; what is drawn follows from the seed, the request, the beam and the
+  // place alone.
+  int64_t draw(Sentence& sentence, const torch::Tensor& logits, int64_t first_row,
+               const std::vector<Ban>& bans) {
+    const bool from_prompt = sentence.target_slots.empty();
+    const int64_t vocabulary = logits.size(1);
+    std::vector<Beam> longer;
+    for (size_t beam = 0; beam < sentence.beams.size(); ++beam) {
+      const int64_t row = first_row + (from_prompt ? 0 : static_cast<int64_t>(beam));
+      const float* values = logits.const_data_ptr<float>() + row * vocabulary;
+      std::vector<double> weights(values, values + vocabulary);
+      const double largest = *std::max_element(weights.begin(), weights.end());
+      double sum = 0;
+      for (const double value : weights) sum += std::exp(value - largest);
+      const double log_sum = largest + std::log(sum);
+      for (const Ban& ban : bans) {
+        if (ban.row == row) weights[static_cast<size_t>(ban.token)] = -INFINITY;
+      }
+      Beam& parent = sentence.beams[beam];
+      const uint64_t seed =
+          mix(mix(static_cast<uint64_t>(config_.seed), static_cast<uint64_t>(sentence.request.id)), beam,
+              parent.so_far.token_log_probabilities.size());
+      const auto token = static_cast<int32_t>(pick(weights, seed));
+      Hypothesis hypothesis =
+          with(parent.so_far, static_cast<float>(static_cast<double>(values[token]) - log_sum));
+      if (token == options_.format.end) {
+        end(sentence, std::move(hypothesis), true);
+      } else {
+        hypothesis.tokens.push_back(token);
+        longer.push_back({std::move(hypothesis), parent.slots});
+      }
+    }
+    const int64_t rows = from_prompt ? 1 : static_cast<int64_t>(sentence.beams.size());
+    sentence.beams = std::move(longer);
+    return rows;
+  }
+
+  // From logits: the temperature first, then the most probable `top_k`, of these as few as sum to `top_p`.
+  size_t pick(const std::vector<double>& logits, uint64_t seed) const {
+    std::vector<size_t> order(logits.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return logits[a] > logits[b]; });
+    if (config_.top_k > 0) order.resize(std::min(order.size(), static_cast<size_t>(config_.top_k)));
+    std::vector<double> shares;
+    double sum = 0;
+    for (const size_t i : order) {
+      shares.push_back(std::exp((logits[i] - logits[order.front()]) / config_.temperature));
+      sum += shares.back();
+    }
+    double kept = 0;
+    size_t count = 0;
+    while (count < shares.size() && (count == 0 || kept < config_.top_p * sum)) kept += shares[count++];
+    std::mt19937_64 random(seed);
+    double left = std::uniform_real_distribution<double>(0, kept)(random);
+    for (size_t i = 0; i + 1 < count; ++i) {
+      if (left < shares[i]) return order[i];
+      left -= shares[i];
+    }
+    return order[count - 1];
+  }
+
+  bool is_done(Sentence& sentence) const {
+    if (sentence.beams.empty()) return true;
+    const auto tokens = static_cast<int64_t>(sentence.beams.front().so_far.token_log_probabilities.size());
+    if (tokens >= sentence.most_tokens) {
+      if (config_.sample) {
+        for (const Beam& beam : sentence.beams) end(sentence, beam.so_far, false);
+      } else if (static_cast<int64_t>(sentence.ended.size()) < config_.nbest) {
+        for (const Beam& beam : sentence.beams) {
+          if (static_cast<int64_t>(sentence.ended.size()) < config_.nbest) end(sentence, beam.so_far, false);
+        }
+      }
+      return true;
+    }
+    if (config_.sample || static_cast<int64_t>(sentence.ended.size()) < config_.nbest) return false;
+    if (config_.early_stop && static_cast<int64_t>(sentence.ended.size()) >= width()) return true;
+    // The best that a beam can still become: no token costs anything more, and it grows as long as it may.
+    const double possible =
+        sentence.beams.front().so_far.log_probability / penalty(config_, sentence.most_tokens);
+    std::vector<double> scores;
+    for (const Hypothesis& hypothesis : sentence.ended) scores.push_back(hypothesis.score);
+    std::nth_element(scores.begin(), scores.begin() + (config_.nbest - 1), scores.end(), std::greater<>());
+    return scores[static_cast<size_t>(config_.nbest - 1)] >= possible;
+  }
+
+  void deliver(Sentence& sentence, const RequestDone& done) {
+    cache_.give_back(sentence.prompt_slots);
+    cache_.give_back(sentence.target_slots);
+    auto& ended = sentence.ended;
+    std::stable_sort(ended.begin(), ended.end(),
+                     [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+    if (static_cast<int64_t>(ended.size()) > config_.nbest) ended.resize(static_cast<size_t>(config_.nbest));
+    done(sentence.request.id, std::move(ended));
+  }
+
+  const Decoder& decoder_;
+  const SearchOptions& options_;
+  const DecodeConfig& config_;
+  torch::Device device_;
+  KvCache cache_;
+  std::vector<std::unique_ptr<Sentence>> sentences_;
+};
+
+}  // namespace
+
+int64_t longest_source(const ModelConfig& model, const SequenceFormat& format) {
+  return std::max<int64_t>(1, (model.max_positions - format.rows(0, 0)) / 2);
+}
+
+void search(const Decoder& decoder, const SearchOptions& options, const NextRequest& next,
+            const RequestDone& done, const RequestProgress& progress) {
+  const torch::NoGradGuard no_gradients;
+  Searcher(decoder, options).run(next, done, progress);
+}
+
+}  // namespace calque

@@ -1,0 +1,285 @@
+#include "calque/decode/search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "calque/base/error.h"
+#include "calque/decode/kv_cache.h"
+#include "calque/decode/scorer.h"
+#include "calque/model/decoder.h"
+
+namespace calque {
+namespace {
+
+constexpr int32_t end_token = 2;
+
+ModelConfig search_model(AttentionKind attention) {
+  ModelConfig config;
+  config.layers = 3;
+  config.width = 32;
+  config.heads = 4;
+  config.key_value_heads = 2;
+  config.feed_forward_width = 48;
+  config.max_positions = 96;
+  config.vocabulary = 60;
+  config.attention = attention;
+  return config;
+}
+
+// Weights large enough that its choices are sharp, as a trained model's are.
+std::shared_ptr<Decoder> sharp_decoder(AttentionKind attention, uint64_t seed = 5) {
+  auto decoder = std::make_shared<Decoder>(search_model(attention));
+  decoder->initialise(seed);
+  const torch::NoGradGuard no_gradients;
+  for (auto& parameter : decoder->parameters()) {
+    if (parameter.dim() == 2) parameter.mul_(12);
+  }
+  decoder->eval();
+  return decoder;
+}
+
+SearchOptions options_with(int64_t beam) {
+  SearchOptions options;
+  options.decode.beam = beam;
+  options.decode.max_length_more = 12;
+  options.decode.max_length_ratio = 1;
+  options.format = {{1}, {3}, end_token};
+  options.forbidden = {0, 1, 3};
+  return options;
+}
+
+std::vector<std::vector<int32_t>> sources(size_t count) {
+  std::vector<std::vector<int32_t>> all;
+  for (size_t i = 0; i < count; ++i) {
+    std::vector<int32_t> source;
+    for (size_t j = 0; j < 1 + i * 7 % 23; ++j)
+      source.push_back(static_cast<int32_t>(4 + (i * 31 + j * 17) % 56));
+    all.push_back(source);
+  }
+  return all;
+}
+
+std::vector<std::vector<Hypothesis>> run_search(const Decoder& decoder, const SearchOptions& options,
+                                                const std::vector<std::vector<int32_t>>& all,
+                                                const std::vector<int32_t>& prefix = {}) {
+  std::vector<std::vector<Hypothesis>> results(all.size());
+  size_t at = 0;
+  search(
+      decoder, options,
+      [&](bool) -> std::optional<SearchRequest> {
+        if (at == all.size()) return std::nullopt;
+        ++at;
+        return SearchRequest{static_cast<int64_t>(at - 1), all[at - 1], prefix};
+      },
+      [&](int64_t id, std::vector<Hypothesis> found) {
+        results[static_cast<size_t>(id)] = std::move(found);
+      });
+  return results;
+}
+
+// Log-probabilities of the next token, from the whole sequence and without a cache.
+torch::Tensor next_log_probabilities(const Decoder& decoder, const SequenceFormat& format,
+                                     const std::vector<int32_t>& source, const std::vector<int32_t>& target) {
+  const torch::NoGradGuard no_gradients;
+  Batch batch;
+  batch.add(format, source, target);
+  const Layout layout = make_layout(batch, decoder.config().attention == AttentionKind::prefix);
+  return decoder.logits(index_tensor(batch.tokens), layout).select(0, -1).log_softmax(0);
+}
+
+std::vector<int32_t> greedy_without_cache(const Decoder& decoder, const SearchOptions& options,
+                                          const std::vector<int32_t>& source) {
+  std::vector<int32_t> target;
+  const size_t most = source.size() + 12;
+  while (target.size() < most) {
+    auto scores = next_log_probabilities(decoder, options.format, source, target);
+    for (const int32_t token : options.forbidden) scores[token] = -INFINITY;
+    const auto best = static_cast<int32_t>(scores.argmax().item<int64_t>());
+    if (best == end_token) break;
+    target.push_back(best);
+  }
+  return target;
+}
+
+}  // namespace
+
+TEST(Search, GreedyWithTheCacheEqualsGreedyWithoutIt) {
+  for (const AttentionKind attention : {AttentionKind::prefix, AttentionKind::causal}) {
+    const auto decoder = sharp_decoder(attention);
+    const SearchOptions options = options_with(1);
+    const auto all = sources(40);
+    const auto found = run_search(*decoder, options, all);
+    size_t different = 0;
+    for (size_t i = 0; i < all.size(); ++i) {
+      EXPECT_EQ(found[i].front().tokens, greedy_without_cache(*decoder, options, all[i])) << i;
+      different += found[i].front().tokens != found[0].front().tokens;
+    }
+    EXPECT_GT(different, 20U);  // the model does look at its source
+  }
+}
+
+TEST(Search, ABatchOfManyEqualsAsManyBatchesOfOne) {
+  const auto decoder = sharp_decoder(AttentionKind::prefix);
+  for (const int64_t beam : {1, 4}) {
+    SearchOptions options = options_with(beam);
+    options.decode.nbest = beam;
+    const auto all = sources(100);
+    options.decode.batch = 64;
+    const auto together = run_search(*decoder, options, all);
+    options.decode.batch = 1;
+    const auto alone = run_search(*decoder, options, all);
+    for (size_t i = 0; i < all.size(); ++i) {
+      ASSERT_EQ(together[i].size(), alone[i].size());
+      for (size_t j = 0; j < alone[i].size(); ++j) {
+        EXPECT_EQ(together[i][j].tokens, alone[i][j].tokens) << i << " " << j;
+        EXPECT_NEAR(together[i][j].score, alone[i][j].score, 1e-4);
+      }
+    }
+  }
+}
+
+TEST(Search, ScoresEqualThoseOfForcedDecoding) {
+  const auto decoder = sharp_decoder(AttentionKind::prefix);
+  SearchOptions options = options_with(5);
+  options.decode.nbest = 5;
+  const auto all = sources(12);
+  const auto found = run_search(*decoder, options, all);
+  for (size_t i = 0; i < all.size(); ++i) {
+    double last = INFINITY;
+    for (const Hypothesis& one : found[i]) {
+      EXPECT_LE(one.score, last);
+      last = one.score;
+      if (!one.ended) continue;
+      const auto scores = score_pairs(*decoder, options.format, {{all[i], one.tokens}}).front();
+      ASSERT_EQ(scores.size(), one.token_log_probabilities.size());
+      for (size_t t = 0; t < scores.size(); ++t) EXPECT_NEAR(scores[t], one.token_log_probabilities[t], 2e-4);
+      const double sum = std::accumulate(scores.begin(), scores.end(), 0.0);
+      EXPECT_NEAR(one.log_probability, sum, 1e-3);
+      EXPECT_NEAR(one.score, sum / std::pow((5.0 + static_cast<double>(scores.size())) / 6, 0.6), 1e-3);
+    }
+  }
+}
+
+// Every target of up to three tokens, scored one by one: what a wide enough beam must find.
+TEST(Search, AWideBeamFindsTheBestOfAllTargets) {
+  ModelConfig config = search_model(AttentionKind::prefix);
+  config.vocabulary = 9;
+  Decoder decoder(config);
+  decoder.initialise(3);
+  {
+    const torch::NoGradGuard no_gradients;
+    for (auto& parameter : decoder.parameters()) {
+      if (parameter.dim() == 2) parameter.mul_(8);
+    }
+  }
+  SearchOptions options = options_with(200);
+  options.decode.early_stop = false;
+  options.decode.max_length_ratio = 1e-9;
+  options.decode.max_length_more = 3;  // tokens, the end among them
+  const std::vector<int32_t> source = {4, 6, 5};
+  std::vector<TokenPair> every = {{source, {}}};
+  for (size_t begin = 0, length = 0; length < 2; ++length) {
+    const size_t stop = every.size();
+    for (; begin < stop; ++begin) {
+      for (int32_t token = 4; token < 9; ++token) {
+        every.push_back(every[begin]);
+        every.back().target.push_back(token);
+      }
+    }
+  }
+  const auto scores = score_pairs(decoder, options.format, every);
+  double best = -INFINITY;
+  std::vector<int32_t> best_target;
+  for (size_t i = 0; i < every.size(); ++i) {
+    const double sum = std::accumulate(scores[i].begin(), scores[i].end(), 0.0);
+    const double score = sum / std::pow((5.0 + static_cast<double>(scores[i].size())) / 6, 0.6);
+    if (score > best) {
+      best = score;
+      best_target = every[i].target;
+    }
+  }
+  const auto found = run_search(decoder, options, {source}).front().front();
+  EXPECT_EQ(found.tokens, best_target);
+  EXPECT_NEAR(found.score, best, 1e-4);
+}
+
+TEST(Search, AForcedPrefixIsKeptAndGoneOnFrom) {
+  const auto decoder = sharp_decoder(AttentionKind::prefix);
+  const SearchOptions options = options_with(1);
+  const auto all = sources(8);
+  const std::vector<int32_t> prefix = {20, 33};
+  const auto found = run_search(*decoder, options, all, prefix);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto& tokens = found[i].front().tokens;
+    ASSERT_GE(tokens.size(), 2U);
+    EXPECT_EQ(std::vector<int32_t>(tokens.begin(), tokens.begin() + 2), prefix);
+    const auto next = next_log_probabilities(*decoder, options.format, all[i], prefix);
+    const int32_t first = tokens.size() > 2 ? tokens[2] : end_token;
+    EXPECT_NEAR(next[first].item<float>(), found[i].front().token_log_probabilities.front(), 1e-3);
+  }
+}
+
+TEST(Search, NoNgramComesTwiceWhereThatIsForbidden) {
+  const auto decoder = sharp_decoder(AttentionKind::prefix);
+  SearchOptions options = options_with(2);
+  options.decode.no_repeat_ngram = 1;
+  options.decode.max_length_more = 30;
+  for (const auto& found : run_search(*decoder, options, sources(20))) {
+    std::vector<int32_t> sorted = found.front().tokens;
+    std::sort(sorted.begin(), sorted.end());
+    EXPECT_EQ(std::adjacent_find(sorted.begin(), sorted.end()), sorted.end());
+  }
+}
+
+TEST(Search, SamplingFollowsTheSeedAloneAndTheModelsProbabilities) {
+  const auto decoder = sharp_decoder(AttentionKind::prefix);
+  SearchOptions options = options_with(1);
+  options.decode.sample = true;
+  options.decode.nbest = 3;
+  options.decode.temperature = 1.5;
+  const auto all = sources(20);
+  const auto first = run_search(*decoder, options, all);
+  options.decode.batch = 3;
+  const auto again = run_search(*decoder, options, all);
+  options.decode.seed = 2;
+  const auto other = run_search(*decoder, options, all);
+  size_t same = 0, same_with_other_seed = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    same += first[i].front().tokens == again[i].front().tokens;
+    same_with_other_seed += first[i].front().tokens == other[i].front().tokens;
+  }
+  EXPECT_EQ(same, all.size());
+  EXPECT_LT(same_with_other_seed, all.size());
+  options.decode.top_k = 1;  // then there is nothing to draw
+  options.decode.nbest = 1;
+  const auto greedy = run_search(*decoder, options_with(1), all);
+  const auto top = run_search(*decoder, options, all);
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(top[i].front().tokens, greedy[i].front().tokens);
+}
+
+TEST(Search, ASourceTooLongForTheModelIsRefused) {
+  const auto decoder = sharp_decoder(AttentionKind::prefix);
+  EXPECT_THROW(run_search(*decoder, options_with(1), {std::vector<int32_t>(120, 5)}), UserError);
+  SearchOptions options = options_with(2);
+  options.decode.nbest = 3;
+  EXPECT_THROW(run_search(*decoder, options, sources(1)), UserError);
+}
+
+TEST(KvCache, SlotsComeBackAndContentSurvivesGrowth) {
+  const auto decoder = sharp_decoder(AttentionKind::causal);
+  KvCache cache(*decoder);
+  std::vector<int32_t> slots;
+  for (int i = 0; i < 512; ++i) slots.push_back(cache.take());
+  cache.layers()[1][slots[7]].fill_(3.5);
+  const int32_t more = cache.take();
+  EXPECT_EQ(cache.capacity(), 1024);
+  EXPECT_EQ(cache.layers()[1][slots[7]][0].item<float>(), 3.5F);
+  EXPECT_THAT(slots, testing::Not(testing::Contains(more)));
+  cache.give_back(slots);
+  EXPECT_EQ(cache.used(), 1);
+}
+
+}  // namespace calque
