@@ -9,6 +9,7 @@
 #include "calque/base/file.h"
 #include "calque/base/hash.h"
 #include "calque/convert/hf_names.h"
+#include "calque/model/lora.h"
 
 namespace calque {
 namespace fs = std::filesystem;
@@ -18,9 +19,13 @@ void write_checkpoint(const fs::path& folder, const CheckpointContent& content) 
   const fs::path temporary = folder.parent_path() / ("." + folder.filename().string() + ".tmp");
   fs::remove_all(temporary);  // what a killed process may have left
   fs::create_directories(temporary);
-  write_safetensors(temporary / "model.safetensors", content.weights, {{"format", "pt"}});
+  if (content.adapters.empty()) {
+    write_safetensors(temporary / "model.safetensors", content.weights, {{"format", "pt"}});
+  } else {
+    write_safetensors(temporary / "adapters.safetensors", content.adapters, {});
+  }
   write_file(temporary / "config.json", content.config.dump(2) + "\n");
-  write_file(temporary / "tokenizer.model", content.tokenizer);
+  if (!content.tokenizer.empty()) write_file(temporary / content.tokenizer_file, content.tokenizer);
   if (!content.progress.is_null())
     write_safetensors(temporary / "state.safetensors", content.state,
                       {{"progress", content.progress.dump()}});
@@ -68,9 +73,51 @@ fs::path Checkpoint::checked(const std::string& name) const {
 }
 
 std::shared_ptr<Decoder> Checkpoint::make_decoder() const {
+  const bool adapted = fs::exists(folder_ / "adapters.safetensors");
+  if (!adapted) {
+    int64_t weights = 0;
+    const Safetensors file(folder_ / "model.safetensors");
+    for (const auto& [name, entry] : file.entries()) weights += c10::multiply_integers(entry.shape);
+    check_weight_count(config_, weights, folder_.string());
+  }
   auto decoder = std::make_shared<Decoder>(config_);
-  load_into(*decoder);
-  return decoder;
+  if (!adapted) {
+    load_into(*decoder);
+    return decoder;
+  }
+  const json own = json::parse(read_file(checked("config.json")))["calque"];
+  const json lora = own.value("lora", json::object());
+  fs::path base = own.value("base", "");
+  if (!fs::exists(base / "model.safetensors")) {
+    throw UserError(fmt::format("{}: its base {} is not there", folder_.string(), base.string()),
+                    "adapters alone translate nothing; bring the base back to where it was");
+  }
+  if (hex(hash_file(base / "model.safetensors")) != own.value("base_hash", "")) {
+    throw UserError(fmt::format("{}: not the base that the adapters in {} were trained on", base.string(),
+                                folder_.string()),
+                    "its checksum is another");
+  }
+  load_weights(*decoder, Safetensors(base / "model.safetensors"), base.string());
+  add_adapters(*decoder,
+               {lora.value("rank", int64_t{1}), lora.value("scale", 1.0), 0,
+                lora.value("matrices", std::vector<std::string>{})},
+               0, false);
+  load_adapters_into(*decoder);
+  return merge_adapters(*decoder);
+}
+
+void Checkpoint::load_adapters_into(const Decoder& decoder) const {
+  const torch::NoGradGuard no_gradients;
+  const fs::path file = checked("adapters.safetensors");
+  const Safetensors adapters(file);
+  for (const auto& parameter : decoder.named_parameters()) {
+    if (parameter.key().find("adapter_") == std::string::npos) continue;
+    const torch::Tensor value = adapters.tensor(parameter.key());
+    if (value.sizes() != parameter.value().sizes())
+      throw UserError(
+          fmt::format("{}: {} is of another shape than the model's", file.string(), parameter.key()));
+    parameter.value().copy_(value);
+  }
 }
 
 void Checkpoint::load_into(const Decoder& decoder) const {
@@ -83,7 +130,18 @@ void Checkpoint::check_files() const {
   for (const auto& [name, checksum] : manifest_.items()) checked(fs::path(name).filename().string());
 }
 
-Tokenizer Checkpoint::tokenizer() const { return Tokenizer::load(checked("tokenizer.model")); }
+bool Checkpoint::has_tokenizer() const {
+  return fs::exists(folder_ / "tokenizer.model") || fs::exists(folder_ / "tokenizer.json");
+}
+
+Tokenizer Checkpoint::tokenizer() const {
+  if (!has_tokenizer()) {
+    throw UserError(fmt::format("{}: the checkpoint has no tokenizer", folder_.string()),
+                    "`calque import SOURCE CHECKPOINT --tokenizer FILE` adds one");
+  }
+  return Tokenizer::load(
+      checked(fs::exists(folder_ / "tokenizer.model") ? "tokenizer.model" : "tokenizer.json"));
+}
 
 Safetensors Checkpoint::state() const { return Safetensors(checked("state.safetensors")); }
 

@@ -191,8 +191,13 @@ ModelConfig read_hf_config(const json& j, const std::string& file) {
   const json own = j.value("calque", json::object());
   if (own.contains("attention")) c.attention = read_enum<AttentionKind>(own, "attention", file);
   if (type == "llama") {
-    if (j.contains("rope_scaling") && !j["rope_scaling"].is_null()) {
-      throw UserError(fmt::format("{}: rope_scaling is not supported", file),
+    // Newer files have rope_parameters, older ones rope_scaling and rope_theta.
+    const json rope = j.contains("rope_parameters") && j["rope_parameters"].is_object() ? j["rope_parameters"]
+                      : j.contains("rope_scaling") && j["rope_scaling"].is_object()     ? j["rope_scaling"]
+                                                                                        : json::object();
+    const std::string scaling = rope.value("rope_type", rope.value("type", "default"));
+    if (scaling != "default") {
+      throw UserError(fmt::format("{}: rope scaling ({}) is not supported", file, shorten(scaling, 20)),
                       "only models with plain rotary positions can be used");
     }
     c.width = read_count(j, "hidden_size", file);
@@ -203,9 +208,14 @@ ModelConfig read_hf_config(const json& j, const std::string& file) {
         j.contains("num_key_value_heads") ? read_count(j, "num_key_value_heads", file) : c.heads;
     c.head_width = j.contains("head_dim") && j["head_dim"].is_number() ? read_count(j, "head_dim", file) : 0;
     c.norm_epsilon = j.value("rms_norm_eps", 1e-6);
-    c.rotary_base = j.value("rope_theta", 10000.0);
+    c.rotary_base = rope.value("rope_theta", j.value("rope_theta", 10000.0));
     c.max_positions = read_count(j, "max_position_embeddings", file);
     c.bias = j.value("attention_bias", false);
+    if (j.value("mlp_bias", c.bias) != c.bias)
+      throw UserError(fmt::format("{}: biases in attention or feed-forward alone are not supported", file));
+    if (j.value("hidden_act", "silu") != "silu")
+      throw UserError(
+          fmt::format("{}: hidden_act {} is not supported", file, shorten(j.value("hidden_act", ""), 20)));
   } else if (type == "gpt2") {
     c.norm = NormKind::layer;
     c.positions = PositionKind::learned;
@@ -238,6 +248,21 @@ ModelConfig read_hf_config(const json& j, const std::string& file) {
   }
   check_model(c);
   return c;
+}
+
+void check_weight_count(const ModelConfig& config, int64_t weights, const std::string& name) {
+  const double wanted =
+      static_cast<double>(config.layers) *
+          (static_cast<double>(config.width) * static_cast<double>(config.width_of_head()) *
+               static_cast<double>(2 * config.heads + 2 * config.key_value_head_count()) +
+           static_cast<double>(config.width) * static_cast<double>(config.feed_forward_width) *
+               (config.is_gated() ? 3 : 2)) +
+      static_cast<double>(config.vocabulary) * static_cast<double>(config.width) * (config.tied ? 1 : 2);
+  // A tensor that is missing is told by its name; this is about sizes that are absurd.
+  if (wanted > 2 * static_cast<double>(weights) + 1e6) {
+    throw UserError(
+        fmt::format("{}: its sizes need {:.0f} weights, its tensors hold {}", name, wanted, weights));
+  }
 }
 
 void load_weights(const Decoder& decoder, const Safetensors& file, const std::string& name) {

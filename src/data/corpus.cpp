@@ -13,6 +13,7 @@ Fields fields(CorpusPart& c) {
       field("source", c.source, "the source side of two parallel files"),
       field("target", c.target, "the target side of two parallel files"),
       field("text", c.text, "plain text, one piece a line, for a language model"),
+      field("first", c.first, at_least(0), "only so many pairs or lines from its beginning; 0: all"),
       field("weight", c.weight, between(0.001, 1000.0),
             "how often an epoch shows it: 2 twice, 0.5 every other time"),
   };
@@ -66,6 +67,7 @@ uint64_t hash_corpus(const Corpus& corpus) {
   for (const CorpusPart& part : corpus) {
     hasher.add(!part.pairs.empty() ? "pairs" : !part.source.empty() ? "files" : "text");
     for (const fs::path& file : part.files()) hasher.add_value(hash_file(file));
+    if (part.first > 0) hasher.add_value(part.first);
   }
   return hasher.value();
 }
@@ -142,10 +144,14 @@ bool PairReader::read_line(SentencePair& pair) {
 }
 
 bool PairReader::next(SentencePair& pair) {
+  if (part_.first > 0 && given_ >= part_.first) return false;
   while (read_line(pair)) {
     pair.source = trim(pair.source);
     pair.target = trim(pair.target);
-    if (!pair.target.empty() && (part_.is_text() || !pair.source.empty())) return true;
+    if (!pair.target.empty() && (part_.is_text() || !pair.source.empty())) {
+      ++given_;
+      return true;
+    }
     ++skipped_empty_;
   }
   return false;

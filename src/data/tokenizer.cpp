@@ -1,6 +1,5 @@
 #include "calque/data/tokenizer.h"
 
-#include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
 #include <random>
@@ -53,21 +52,11 @@ Fields fields(TokenizerConfig& c) {
 }
 
 Tokenizer::Tokenizer(std::string model, const std::string& name)
-    : model_(std::move(model)), hash_(hash_bytes(model_)) {
-  auto processor = std::make_shared<sentencepiece::SentencePieceProcessor>();
-  if (model_.empty() || !processor->LoadFromSerializedProto(model_).ok()) {
-    throw UserError(fmt::format("{}: not a SentencePiece model", name), "`calque tokenizer train` makes one");
-  }
-  unknown_ = processor->unk_id();
-  begin_ = processor->bos_id();
-  end_ = processor->eos_id();
-  if (begin_ < 0 || end_ < 0) {
-    throw UserError(fmt::format("{}: the model has no {} piece", name, begin_ < 0 ? "<s>" : "</s>"),
-                    "train it with both; `calque tokenizer train` does");
-  }
-  processor_ = std::move(processor);
-  separator_ = find("<sep>");
-}
+    : model_(std::move(model)),
+      pieces_(model_.starts_with('{') ? make_byte_level_bpe(model_, name)
+                                      : make_sentence_piece_model(model_, name)),
+      hash_(hash_bytes(model_)),
+      separator_(find("<sep>")) {}
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
   return from_bytes(read_file(path), path.string());
@@ -105,48 +94,18 @@ Tokenizer Tokenizer::train(const TokenizerConfig& config, const LineSource& line
   return {std::move(model), "trained tokenizer"};
 }
 
-std::vector<int32_t> Tokenizer::encode(std::string_view text) const {
-  std::vector<int32_t> ids;
-  const auto status = processor_->Encode(text, &ids);
-  if (!status.ok()) throw std::runtime_error(status.ToString());
-  return ids;
-}
+std::vector<int32_t> Tokenizer::encode(std::string_view text) const { return pieces_->encode(text); }
 
 std::vector<int32_t> Tokenizer::encode_sampled(std::string_view text, double sampling, uint64_t seed) const {
-  sentencepiece::random::GetRandomGenerator()->seed(
-      static_cast<std::mt19937::result_type>(mix(seed, 0x5A4D)));
-  std::vector<int32_t> ids;
-  const auto status = processor_->SampleEncode(text, -1, static_cast<float>(sampling), &ids);
-  if (!status.ok())
-    throw UserError(fmt::format("this tokenizer cannot sample: {}", status.error_message()),
-                    "tokenizer.sampling=0");
-  return ids;
+  return pieces_->encode_sampled(text, sampling, seed);
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids) const {
-  std::vector<int> known;
   for (const int32_t id : ids) {
     if (id < 0 || id >= size())
       throw UserError(fmt::format("{} is no piece; ids go from 0 to {}", id, size() - 1));
-    known.push_back(id);
   }
-  std::string text;
-  const auto status = processor_->Decode(known, &text);
-  if (!status.ok()) throw std::runtime_error(status.ToString());
-  return text;
+  return pieces_->decode(ids);
 }
-
-int32_t Tokenizer::size() const { return processor_->GetPieceSize(); }
-
-const std::string& Tokenizer::piece(int32_t id) const { return processor_->IdToPiece(id); }
-
-std::optional<int32_t> Tokenizer::find(std::string_view piece) const {
-  const int id = processor_->PieceToId(piece);
-  return id == unknown_ && piece != processor_->IdToPiece(unknown_) ? std::nullopt
-                                                                    : std::optional<int32_t>(id);
-}
-
-bool Tokenizer::is_byte(int32_t id) const { return processor_->IsByte(id); }
-bool Tokenizer::is_control(int32_t id) const { return processor_->IsControl(id); }
 
 }  // namespace calque

@@ -9,8 +9,6 @@
 namespace calque {
 namespace {
 
-constexpr std::string_view word_begin = "\xE2\x96\x81";  // «▁», which SentencePiece puts before a word
-
 // Which word each piece belongs to, and the words.
 struct PieceWords {
   std::vector<size_t> word_of;
@@ -21,8 +19,7 @@ PieceWords words_of(const Tokenizer& tokenizer, const std::vector<int32_t>& piec
   PieceWords result;
   std::vector<std::vector<int32_t>> members;
   for (const int32_t id : pieces) {
-    if (members.empty() || std::string_view(tokenizer.piece(id)).starts_with(word_begin))
-      members.emplace_back();
+    if (members.empty() || tokenizer.begins_word(id)) members.emplace_back();
     members.back().push_back(id);
     result.word_of.push_back(members.size() - 1);
   }

@@ -6,7 +6,7 @@ namespace calque {
 
 KvCache::KvCache(const Decoder& decoder)
     : width_(2 * decoder.config().key_value_head_count() * decoder.config().width_of_head()),
-      options_(decoder.embedding->weight.options().requires_grad(false)),
+      options_(decoder.norm->weight.options().requires_grad(false)),
       layers_(decoder.blocks.size()) {}
 
 int32_t KvCache::take() {

@@ -84,4 +84,17 @@ std::string Page::html() const {
       escape_html(title_), style, body_);
 }
 
+std::string standalone_figure(const std::string& title, const std::string& html) {
+  // HTML inside a picture: what pages are drawn with serves here too. Tags must be closed as XML wants them.
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 800 420\" width=\"800\" "
+      "height=\"420\">\n<foreignObject width=\"800\" "
+      "height=\"420\"><div xmlns=\"http://www.w3.org/1999/xhtml\" class=\"figure\">\n<style>{}\n.figure {{ "
+      "background: var(--paper); color: "
+      "var(--ink); font: 15px/1.4 system-ui, sans-serif; padding: 12px 20px; height: 396px; "
+      "}}</style>\n<p><b>{}</b></p>\n{}</div></foreignObject>\n"
+      "</svg>\n",
+      style, escape_html(title), html);
+}
+
 }  // namespace calque

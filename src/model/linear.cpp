@@ -1,6 +1,11 @@
 #include "calque/model/linear.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
+
+#include <cmath>
+
+#include "calque/kernels/frozen_linear.h"
 
 namespace calque {
 
@@ -9,10 +14,37 @@ Linear::Linear(int64_t inputs, int64_t outputs, bool with_bias) {
   if (with_bias) bias = register_parameter("bias", torch::zeros({outputs}));
 }
 
-torch::Tensor Linear::forward(const torch::Tensor& x) const { return torch::linear(x, weight, bias); }
+torch::Tensor Linear::forward(const torch::Tensor& x) const { return forward_part(x, 0, weight.size(0)); }
 
 torch::Tensor Linear::forward_part(const torch::Tensor& x, int64_t begin, int64_t end) const {
-  return torch::linear(x, weight.slice(0, begin, end), bias.defined() ? bias.slice(0, begin, end) : bias);
+  const bool all = begin == 0 && end == weight.size(0);
+  const auto part = [&](const torch::Tensor& rows) {
+    return !rows.defined() || all ? rows : rows.slice(0, begin, end);
+  };
+  const torch::Tensor y = weight.scalar_type() == x.scalar_type()
+                              ? torch::linear(x, part(weight), part(bias))
+                              : frozen_linear(x, part(weight), part(bias));
+  if (!adapter_up.defined()) return y;  // [rows, outputs]
+  const torch::Tensor narrow =
+      torch::linear(torch::dropout(x, adapter_dropout_, is_training()), adapter_down);
+  return y + adapter_scale_ * torch::linear(narrow, part(adapter_up));  // [rows, outputs]
+}
+
+void Linear::add_adapter(int64_t rank, double scale, double dropout, uint64_t seed) {
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
+  const auto options = weight.options().dtype(torch::kFloat32).requires_grad(false);
+  const double spread = 1 / std::sqrt(static_cast<double>(weight.size(1)));
+  adapter_down = register_parameter(
+      "adapter_down", torch::empty({rank, weight.size(1)}, options).normal_(0.0, spread, generator));
+  adapter_up = register_parameter("adapter_up", torch::zeros({weight.size(0), rank}, options));
+  adapter_scale_ = scale;
+  adapter_dropout_ = dropout;
+}
+
+torch::Tensor Linear::merged_weight() const {
+  const torch::NoGradGuard no_gradients;
+  const torch::Tensor wide = weight.to(torch::kFloat32);
+  return adapter_up.defined() ? wide + adapter_scale_ * torch::mm(adapter_up, adapter_down) : wide;
 }
 
 }  // namespace calque

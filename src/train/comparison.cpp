@@ -7,6 +7,7 @@
 
 #include "calque/base/config.h"
 #include "calque/base/error.h"
+#include "calque/base/file.h"
 #include "calque/base/text.h"
 #include "calque/base/units.h"
 #include "calque/train/run_folder.h"
@@ -110,6 +111,12 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 
 void describe_training(System& system) {
   if (!system.run) return;
+  const auto summary_file = *system.run / "summary.json";
+  if (std::filesystem::exists(summary_file)) {
+    const json summary = json::parse(read_file(summary_file), nullptr, false);
+    if (summary.is_object())
+      system.trained_parameters = summary.value("trained_parameters", system.parameters);
+  }
   for (const json& line : read_metrics(*system.run / "metrics.jsonl")) {
     system.minutes = std::max(system.minutes, line.value("seconds", 0.0) / 60);
     system.tokens_seen = std::max(system.tokens_seen, line.value("tokens", int64_t{0}));
@@ -124,10 +131,15 @@ Comparison compare_systems(std::vector<System> systems, uint32_t seed) {
   for (size_t i = 1; i < comparison.systems.size(); ++i) {
     const auto& first = comparison.systems.front().evaluation.scores.find("bleu")->statistics;
     const auto& other = comparison.systems[i].evaluation.scores.find("bleu")->statistics;
-    comparison.differences.push_back(
-        {0, i, score_of(comparison.systems[i], "bleu") - score_of(comparison.systems.front(), "bleu"),
-         paired_bootstrap(*bleu, first, other, default_resamples, seed),
-         approximate_randomisation(*bleu, first, other, default_trials, seed)});
+    Difference difference{
+        0, i, score_of(comparison.systems[i], "bleu") - score_of(comparison.systems.front(), "bleu"), 1, 1};
+    // The tests count differences above the one found; for the same translations that is none, and they would
+    // call it certain.
+    if (first != other) {
+      difference.p_bootstrap = paired_bootstrap(*bleu, first, other, default_resamples, seed);
+      difference.p_randomisation = approximate_randomisation(*bleu, first, other, default_trials, seed);
+    }
+    comparison.differences.push_back(difference);
   }
   comparison.settings = differing_settings(comparison.systems);
   comparison.verdict = verdict_of(comparison);

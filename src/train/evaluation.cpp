@@ -56,7 +56,8 @@ std::string evaluation_key(const ModelSource& source, const Translator& translat
   DecodeConfig decode = translator.config();
   decode.batch = 0;  // changes nothing but speed
   Hasher hasher;
-  hasher.add_value(hash_file(source.checkpoint / "model.safetensors"));
+  const bool adapted = fs::exists(source.checkpoint / "adapters.safetensors");
+  hasher.add_value(hash_file(source.checkpoint / (adapted ? "adapters.safetensors" : "model.safetensors")));
   hasher.add_value(translator.tokenizer().hash());
   hasher.add_value(test.hash);
   for (const Field& field : fields(decode)) hasher.add(field.name + YAML::Dump(field.write({})));

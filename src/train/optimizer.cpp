@@ -2,7 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace calque {
 namespace {
@@ -11,8 +13,8 @@ constexpr double muon_momentum = 0.95;
 
 }  // namespace
 
-Optimizer::Optimizer(const Decoder& decoder, const TrainConfig& config)
-    : config_(config), decayed_{config.weight_decay, {}, {}, {}, {}}, undecayed_{0, {}, {}, {}, {}} {
+Optimizer::Optimizer(const Decoder& decoder, const TrainConfig& config, const RateShare& rate_share)
+    : config_(config) {
   std::vector<std::pair<const void*, std::vector<int64_t>>>
       parts;  // of fused matrices, by the address of their tensor
   for (const auto& block : decoder.blocks) {
@@ -29,20 +31,29 @@ Optimizer::Optimizer(const Decoder& decoder, const TrainConfig& config)
                      {block->feed_forward->down->weight.size(0)}});
   }
   for (const auto& named : decoder.named_parameters()) {
+    if (!named.value().requires_grad()) continue;
+    const double share = rate_share ? rate_share(named.key()) : 1;
     const auto found = std::find_if(parts.begin(), parts.end(), [&](const auto& one) {
       return one.first == named.value().unsafeGetTensorImpl();
     });
     if (config.optimizer == OptimizerKind::muon && found != parts.end()) {
-      matrices_.push_back({named.value(), torch::zeros_like(named.value()), found->second});
+      matrices_.push_back({named.value(), torch::zeros_like(named.value()), share, found->second});
       state_.emplace_back(named.key() + ".momentum", matrices_.back().momentum);
     } else {
-      add_to_adam(named.key(), named.value());
+      add_to_adam(named.key(), named.value(), share);
     }
   }
 }
 
-void Optimizer::add_to_adam(const std::string& name, const torch::Tensor& parameter) {
-  AdamGroup& group = parameter.dim() >= 2 ? decayed_ : undecayed_;  // norms and biases are not pulled to zero
+void Optimizer::add_to_adam(const std::string& name, const torch::Tensor& parameter, double rate_share) {
+  const double decay =
+      parameter.dim() >= 2 ? config_.weight_decay : 0;  // norms and biases are not pulled to zero
+  auto found = std::find_if(groups_.begin(), groups_.end(), [&](const AdamGroup& group) {
+    return group.weight_decay == decay && group.rate_share == rate_share;
+  });
+  if (found == groups_.end())
+    found = groups_.insert(groups_.end(), AdamGroup{decay, rate_share, {}, {}, {}, {}});
+  AdamGroup& group = *found;
   group.parameters.push_back(parameter);
   group.means.push_back(torch::zeros_like(parameter));
   group.squares.push_back(torch::zeros_like(parameter));
@@ -54,47 +65,61 @@ void Optimizer::add_to_adam(const std::string& name, const torch::Tensor& parame
 
 void Optimizer::step(double learning_rate) {
   const torch::NoGradGuard no_gradients;
-  for (AdamGroup* group : {&decayed_, &undecayed_}) {
-    if (group->parameters.empty()) continue;
+  for (AdamGroup& group : groups_) {
     std::vector<torch::Tensor> gradients;
-    for (const auto& parameter : group->parameters) gradients.push_back(parameter.grad());
-    at::_foreach_add_(group->steps, 1);  // the fused kernel only reads them
-    at::_fused_adamw_(group->parameters, gradients, group->means, group->squares, {}, group->steps,
-                      learning_rate, config_.beta1, config_.beta2, group->weight_decay, config_.epsilon,
+    for (const auto& parameter : group.parameters) gradients.push_back(parameter.grad());
+    at::_foreach_add_(group.steps, 1);  // the fused kernel only reads them
+    at::_fused_adamw_(group.parameters, gradients, group.means, group.squares, {}, group.steps,
+                      learning_rate * group.rate_share, config_.beta1, config_.beta2, group.weight_decay,
+                      config_.epsilon,
                       /*amsgrad=*/false, /*maximize=*/false);
   }
   if (!matrices_.empty()) step_muon(learning_rate);
 }
 
 // The size of an update is matched to AdamW's (Liu et al., 2025), so that one learning rate and one decay
-// serve both.
+// serve both. Matrices of one shape are made orthogonal together: a few large products instead of many small.
 void Optimizer::step_muon(double learning_rate) {
+  struct Part {
+    torch::Tensor parameter, update;  // [rows, columns], views
+    double rate;
+  };
+  std::map<std::pair<int64_t, int64_t>, std::vector<Part>> by_shape;  // (shorter side, longer side)
   for (MuonMatrix& matrix : matrices_) {
     const torch::Tensor gradient = matrix.parameter.grad();
     matrix.momentum.mul_(muon_momentum).add_(gradient);
     const torch::Tensor ahead = gradient.add(matrix.momentum, muon_momentum);  // Nesterov's
-    matrix.parameter.mul_(1 - learning_rate * config_.weight_decay);
+    const double rate = learning_rate * matrix.rate_share;
+    matrix.parameter.mul_(1 - rate * config_.weight_decay);
     int64_t row = 0;
     for (const int64_t rows : matrix.part_rows) {
-      const double size = 0.2 * std::sqrt(static_cast<double>(std::max(rows, ahead.size(1))));
-      matrix.parameter.slice(0, row, row + rows)
-          .sub_(orthogonalise(ahead.slice(0, row, row + rows)), learning_rate * size);
+      const int64_t columns = ahead.size(1);
+      by_shape[{std::min(rows, columns), std::max(rows, columns)}].push_back(
+          {matrix.parameter.slice(0, row, row + rows), ahead.slice(0, row, row + rows), rate});
       row += rows;
     }
+  }
+  for (const auto& [sides, parts] : by_shape) {
+    const auto lying = [&](const torch::Tensor& x) { return x.size(0) > x.size(1) ? x.t() : x; };
+    std::vector<torch::Tensor> updates;
+    for (const Part& part : parts) updates.push_back(lying(part.update));
+    const torch::Tensor orthogonal = orthogonalise(torch::stack(updates));  // [matrices, shorter, longer]
+    const double size = 0.2 * std::sqrt(static_cast<double>(sides.second));
+    for (size_t i = 0; i < parts.size(); ++i)
+      lying(parts[i].parameter).sub_(orthogonal[static_cast<int64_t>(i)], parts[i].rate * size);
   }
 }
 
 NamedTensors Optimizer::state() const { return state_; }
 
-torch::Tensor orthogonalise(const torch::Tensor& matrix) {
-  const bool tall = matrix.size(0) > matrix.size(1);
-  torch::Tensor x = tall ? matrix.t() : matrix;
-  x = x / (x.norm() + 1e-7);
+torch::Tensor orthogonalise(const torch::Tensor& matrices) {
+  torch::Tensor x = matrices / (matrices.norm(2, {1, 2}, true) + 1e-7);
   for (int i = 0; i < 5; ++i) {  // an odd polynomial that drives every singular value towards 1
-    const torch::Tensor square = torch::mm(x, x.t());
-    x = 3.4445 * x + torch::mm(-4.7750 * square + 2.0315 * torch::mm(square, square), x);
+    const torch::Tensor square = torch::bmm(x, x.transpose(1, 2));
+    const torch::Tensor factor = torch::baddbmm(square, square, square, -4.7750, 2.0315);
+    x = torch::baddbmm(x, factor, x, 3.4445, 1);
   }
-  return tall ? x.t() : x;
+  return x;
 }
 
 }  // namespace calque

@@ -1,8 +1,32 @@
 #include "calque/train/run_config.h"
 
 #include "calque/base/config.h"
+#include "calque/convert/checkpoint.h"
 
 namespace calque {
+
+namespace {
+
+// Where a run starts from stands first: what else is said of the model refines it.
+Fields model_fields(RunConfig& c) {
+  Fields all = fields(c.tuning);
+  for (Field& field : fields(c.model)) all.push_back(std::move(field));
+  return all;
+}
+
+// A checkpoint's own architecture is the start, which the file's keys then refine: they are read once more.
+void start_from_checkpoint(RunConfig& config, const std::filesystem::path& file,
+                           const std::vector<std::string>& overrides) {
+  const std::filesystem::path base = config.tuning.init_from;
+  if (base.empty() || !std::filesystem::exists(base / "config.json")) return;
+  RunConfig again;
+  again.model = Checkpoint(base).config();
+  again.model.head_width = again.model.width_of_head();
+  read_config(fields(again), file, overrides);
+  config = again;
+}
+
+}  // namespace
 
 Fields fields(RunConfig& c) {
   return {
@@ -10,7 +34,7 @@ Fields fields(RunConfig& c) {
       field("seed", c.seed, at_least(0), "what everything random is drawn from"),
       section("data", fields(c.data), "where the sentences come from"),
       section("tokenizer", fields(c.tokenizer), "how text becomes pieces"),
-      section("model", fields(c.model), "what the model is made of"),
+      section("model", model_fields(c), "what the model is made of, or which one it starts from"),
       section("train", fields(c.train), "how it is trained"),
       section("decode", fields(c.decode), "how translations are searched for"),
   };
@@ -19,6 +43,7 @@ Fields fields(RunConfig& c) {
 RunConfig read_run_config(const std::filesystem::path& file, const std::vector<std::string>& overrides) {
   RunConfig config;
   read_config(fields(config), file, overrides);
+  start_from_checkpoint(config, file, overrides);
   if (config.run.empty()) config.run = file.stem().string();
   if (config.run.find('/') != std::string::npos || config.run.starts_with('.')) {
     throw UserError(fmt::format("{}: run: \"{}\" is no name for a folder", file.string(), config.run));
@@ -27,6 +52,7 @@ RunConfig read_run_config(const std::filesystem::path& file, const std::vector<s
   check_corpus(config.data.valid, "data.valid");
   check_corpus(config.data.test, "data.test");
   check_train(config.train);
+  check_tuning(config.tuning);
   check_decode(config.decode);
   ModelConfig model = config.model;
   model.vocabulary =

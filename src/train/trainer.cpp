@@ -7,6 +7,7 @@
 #include "calque/base/error.h"
 #include "calque/base/hash.h"
 #include "calque/convert/hf_names.h"
+#include "calque/model/lora.h"
 
 namespace calque {
 
@@ -46,14 +47,17 @@ TrainingProgress TrainingProgress::from_json(const json& j) {
 }
 
 Trainer::Trainer(std::shared_ptr<Decoder> decoder, const TrainConfig& config, uint64_t seed,
-                 torch::Device device)
+                 torch::Device device, const Optimizer::RateShare& rate_share)
     : decoder_(std::move(decoder)),
       config_(config),
       seed_(seed),
       device_(device),
-      optimizer_(*decoder_, config) {
+      optimizer_(*decoder_, config, rate_share) {
+  for (const auto& named : decoder_->named_parameters()) {
+    if (named.value().requires_grad()) trained_.emplace_back(named.key(), named.value());
+  }
   if (config_.ema > 0) {
-    for (const Tensor& parameter : decoder_->parameters()) average_.push_back(parameter.detach().clone());
+    for (const auto& [name, parameter] : trained_) average_.push_back(parameter.detach().clone());
   }
 }
 
@@ -73,9 +77,15 @@ double Trainer::accumulate(const Batch& batch) {
   return loss / labels;
 }
 
+int64_t Trainer::trained_parameters() const {
+  int64_t count = 0;
+  for (const auto& [name, parameter] : trained_) count += parameter.numel();
+  return count;
+}
+
 double Trainer::clip_gradients() {
   std::vector<Tensor> gradients;
-  for (const Tensor& parameter : decoder_->parameters()) gradients.push_back(parameter.grad());
+  for (const auto& [name, parameter] : trained_) gradients.push_back(parameter.grad());
   double squares = 0;
   for (const Tensor& norm : at::_foreach_norm(gradients)) squares += std::pow(norm.item<double>(), 2);
   const double norm = std::sqrt(squares);
@@ -86,7 +96,7 @@ double Trainer::clip_gradients() {
 
 StepResult Trainer::step(const Batch& batch, double learning_rate) {
   decoder_->train();
-  for (Tensor& parameter : decoder_->parameters()) parameter.mutable_grad() = Tensor();
+  for (auto& [name, parameter] : trained_) parameter.mutable_grad() = Tensor();
   // What is drawn in a step (dropout) follows from the run's seed and the step alone: resuming needs no
   // generator's state.
   at::manual_seed(mix(seed_, 0xD0, static_cast<uint64_t>(progress_.step)));
@@ -116,16 +126,14 @@ void Trainer::update_average() {
   // While the run is young the mean is over what there is, not over the drawn beginning.
   const double decay = std::min(config_.ema, (1.0 + static_cast<double>(progress_.step)) /
                                                  (10.0 + static_cast<double>(progress_.step)));
-  const auto parameters = decoder_->parameters();
-  for (size_t i = 0; i < average_.size(); ++i) average_[i].lerp_(parameters[i], 1 - decay);
+  for (size_t i = 0; i < average_.size(); ++i) average_[i].lerp_(trained_[i].second, 1 - decay);
 }
 
 void Trainer::swap_average() {
   const torch::NoGradGuard no_gradients;
-  const auto parameters = decoder_->parameters();
   for (size_t i = 0; i < average_.size(); ++i) {
-    const Tensor kept = parameters[i].detach().clone();
-    parameters[i].copy_(average_[i]);
+    const Tensor kept = trained_[i].second.detach().clone();
+    trained_[i].second.copy_(average_[i]);
     average_[i].copy_(kept);
   }
 }
@@ -160,19 +168,25 @@ double Trainer::validate(const std::vector<Batch>& batches) {
 
 // With averaged weights the model file holds the average, and the state the weights that training goes on
 // with.
-CheckpointContent Trainer::snapshot(const std::string& tokenizer) {
+CheckpointContent Trainer::snapshot(const Tokenizer& tokenizer) {
   swap_average();
   CheckpointContent content;
-  for (const auto& [name, view] : hf_views(*decoder_))
-    content.weights.emplace_back(name, view.cpu().clone(at::MemoryFormat::Contiguous));
+  if (has_adapters(*decoder_)) {
+    for (const auto& [name, parameter] : trained_)
+      content.adapters.emplace_back(name, parameter.detach().cpu().clone());
+  } else {
+    for (const auto& [name, view] : hf_views(*decoder_))
+      content.weights.emplace_back(name, view.cpu().clone(at::MemoryFormat::Contiguous));
+  }
   swap_average();
   content.config = hf_config(decoder_->config());
-  content.tokenizer = tokenizer;
+  content.tokenizer = tokenizer.serialized();
+  content.tokenizer_file = tokenizer.file_name();
   for (const auto& [name, tensor] : optimizer_.state())
     content.state.emplace_back("optimizer." + name, tensor.cpu().clone());
   if (!average_.empty()) {
-    for (const auto& named : decoder_->named_parameters())
-      content.state.emplace_back("weights." + named.key(), named.value().detach().cpu().clone());
+    for (const auto& [name, parameter] : trained_)
+      content.state.emplace_back("weights." + name, parameter.detach().cpu().clone());
   }
   content.progress = progress_.to_json();
   return content;
@@ -180,13 +194,16 @@ CheckpointContent Trainer::snapshot(const std::string& tokenizer) {
 
 void Trainer::restore(const Checkpoint& checkpoint) {
   const torch::NoGradGuard no_gradients;
-  checkpoint.load_into(*decoder_);
+  if (has_adapters(*decoder_)) {
+    checkpoint.load_adapters_into(*decoder_);
+  } else {
+    checkpoint.load_into(*decoder_);
+  }
   const Safetensors state = checkpoint.state();
   for (const auto& [name, tensor] : optimizer_.state()) tensor.copy_(state.tensor("optimizer." + name));
-  const auto parameters = decoder_->named_parameters();
   for (size_t i = 0; i < average_.size(); ++i) {
-    average_[i].copy_(parameters[i].value());
-    parameters[i].value().copy_(state.tensor("weights." + parameters[i].key()));
+    average_[i].copy_(trained_[i].second);
+    trained_[i].second.copy_(state.tensor("weights." + trained_[i].first));
   }
   progress_ = TrainingProgress::from_json(checkpoint.progress());
 }

@@ -63,6 +63,12 @@ void check_unchanged(const RunConfig& before, const RunConfig& now) {
     std::vector<std::pair<std::string, std::string>> all;
     for (const Field& field : fields(config.model))
       all.emplace_back("model." + field.name, YAML::Dump(field.write({})));
+    for (const Field& field : fields(config.tuning)) {
+      if (field.name.starts_with("freeze") || field.name == "half_base")
+        all.emplace_back("model." + field.name, YAML::Dump(field.write({})));
+    }
+    all.emplace_back("model.lora.rank", std::to_string(config.tuning.lora.rank));
+    all.emplace_back("model.lora.matrices", join(config.tuning.lora.matrices, ", "));
     for (const Field& field : fields(config.tokenizer)) {
       if (field.name != "path") all.emplace_back("tokenizer." + field.name, YAML::Dump(field.write({})));
     }
@@ -112,7 +118,7 @@ class Run {
         tokenizer_(begin()),
         device_(choose_device(config.train.device)),
         trainer_(make_model(config, tokenizer_, device_), config.train, static_cast<uint64_t>(config.seed),
-                 device_),
+                 device_, rate_shares(config)),
         writer_(folder_.checkpoints(), config.train.keep_checkpoints),
         valid_(validation_batches(config, tokenizer_, cache_)) {
     if (!config.data.valid.empty() && !is_text(config.data.valid) && config.train.validate_sentences > 0)
@@ -127,9 +133,10 @@ class Run {
     BatchStream stream(options, tokenizer_, progress.epoch, progress.epoch_step);
     if (progress.epoch_steps == 0) progress.epoch_steps = stream.epoch_steps();
     record_start();
-    log::info("{}: {} parameters, {} pairs, {} steps an epoch", config_.run,
-              format_count(trainer_.decoder().parameter_count()), format_count(stream.pairs()),
-              format_count(stream.epoch_steps()));
+    const int64_t parameters = trainer_.decoder().parameter_count(), trained = trainer_.trained_parameters();
+    log::info("{}: {} parameters{}, {} pairs, {} steps an epoch", config_.run, format_count(parameters),
+              trained < parameters ? fmt::format(", {} of them trained", format_count(trained)) : "",
+              format_count(stream.pairs()), format_count(stream.epoch_steps()));
     limit_flops_ = measure_matrix_speed(trainer_.decoder().config(),
                                         std::min<int64_t>(config_.train.batch_tokens, 4096));
     const TrainingEnd end = make_steps(stream);
@@ -163,7 +170,7 @@ class Run {
   }
 
   Tokenizer begin() {
-    if (!resuming_) return prepare_tokenizer(config_.tokenizer, config_.data.train, cache_);
+    if (!resuming_) return choose_tokenizer(config_, cache_);
     check_unchanged(read_run_config(folder_.config(), {}), config_);
     return Tokenizer::load(folder_.tokenizer());
   }
@@ -172,7 +179,7 @@ class Run {
   // so.
   void record_start() {
     if (fresh_) folder_.clear();
-    if (!resuming_) write_file(folder_.tokenizer(), tokenizer_.serialized());
+    if (!resuming_) write_file(folder_.path() / tokenizer_.file_name(), tokenizer_.serialized());
     write_file(folder_.config(), show_config(fields(config_), folder_.path()));
     log::start_file(folder_.log());
     if (!resuming_) return;
@@ -334,9 +341,22 @@ class Run {
     return bleu;
   }
 
+  const std::string& base_hash() {
+    if (base_hash_.empty()) base_hash_ = hex(hash_file(config_.tuning.init_from / "model.safetensors"));
+    return base_hash_;
+  }
+
   void save(bool best) {
     saved_step_ = trainer_.progress().step;
-    writer_.write(saved_step_, trainer_.snapshot(tokenizer_.serialized()), best);
+    CheckpointContent content = trainer_.snapshot(tokenizer_);
+    if (!content.adapters.empty()) {
+      const LoraConfig& lora = config_.tuning.lora;
+      content.config["calque"].update(
+          {{"base", fs::absolute(config_.tuning.init_from).string()},
+           {"base_hash", base_hash()},
+           {"lora", {{"rank", lora.rank}, {"scale", lora.scale()}, {"matrices", lora.matrices}}}});
+    }
+    writer_.write(saved_step_, std::move(content), best);
   }
 
   TrainingResult finish(TrainingEnd end) {
@@ -350,7 +370,9 @@ class Run {
     TrainingResult result{end, folder_.path(), progress.to_json()};
     result.summary.update({{"run", config_.run},
                            {"minutes", progress.seconds / 60},
-                           {"parameters", trainer_.decoder().parameter_count()}});
+                           {"parameters", trainer_.decoder().parameter_count()},
+                           {"trained_parameters", trainer_.trained_parameters()}});
+    write_file(folder_.path() / "summary.json", result.summary.dump(2) + "\n");
     if (!valid_text_) result.summary.erase("best_valid_bleu");
     if (valid_.empty()) {
       result.summary.erase("best_valid_loss");
@@ -385,6 +407,7 @@ class Run {
   std::unique_ptr<EventFile> events_;
   Window window_;  // since the last line of metrics
   double limit_flops_ = 1;
+  std::string base_hash_;  // of the weights that adapters stand on
   double valid_loss_ = std::nan("");
   int64_t saved_step_ = -1;
   int64_t validated_step_ = -1;

@@ -20,12 +20,12 @@ using nlohmann::json;
 
 TrainingResult overfit_batch(const RunConfig& config, const TrainingOptions& options) {
   const fs::path cache = options.runs / ".cache";
-  const Tokenizer tokenizer = prepare_tokenizer(config.tokenizer, config.data.train, cache);
+  const Tokenizer tokenizer = choose_tokenizer(config, cache);
   BatchStream stream(stream_options(config, cache), tokenizer, 0, 0);
   const Batch batch = stream.next();
   const torch::Device device = choose_device(config.train.device);
   Trainer trainer(make_model(config, tokenizer, device), config.train, static_cast<uint64_t>(config.seed),
-                  device);
+                  device, rate_shares(config));
   constexpr double known_by_heart = 0.1;  // nats a label
   const int64_t steps = config.train.steps > 0 ? std::min<int64_t>(config.train.steps, 500) : 500;
   log::info("training on one batch of {} pairs for at most {} steps", batch.pairs(), steps);
@@ -52,11 +52,11 @@ json estimate_training(const RunConfig& config, const TrainingOptions& options) 
   use_threads(config.train.threads);
   if (config.data.train.empty()) throw UserError("data.train is empty: there is nothing to learn from");
   const fs::path cache = options.runs / ".cache";
-  const Tokenizer tokenizer = prepare_tokenizer(config.tokenizer, config.data.train, cache);
+  const Tokenizer tokenizer = choose_tokenizer(config, cache);
   BatchStream stream(stream_options(config, cache), tokenizer, 0, 0);
   const torch::Device device = choose_device(config.train.device);
   Trainer trainer(make_model(config, tokenizer, device), config.train, static_cast<uint64_t>(config.seed),
-                  device);
+                  device, rate_shares(config));
   const Decoder& decoder = trainer.decoder();
   constexpr int timed_steps = 5;
   double rows = 0, seconds = 0;

@@ -51,8 +51,10 @@ TEST(Command, MistakesOnTheCommandLineSayWhatWasMeant) {
 TEST(Command, EveryExampleInHelpStartsWithAKnownSubcommand) {
   const TemporaryFolder folder;
   for (const char* command :
-       {"train", "data check", "data batches", "tokenizer train", "tokenizer encode", "tokenizer decode",
-        "config show", "config schema", "config keys", "completion", "man"}) {
+       {"train",       "translate",     "evaluate",        "compare",          "score",
+        "score-text",  "import",        "export",          "inspect",          "explore",
+        "data check",  "data batches",  "tokenizer train", "tokenizer encode", "tokenizer decode",
+        "config show", "config schema", "config keys",     "completion",       "man"}) {
     const Outcome help = run_calque(folder, std::string(command) + " --help");
     EXPECT_EQ(help.code, 0) << command;
     EXPECT_THAT(help.out, HasSubstr("Example:")) << command;

@@ -103,7 +103,10 @@ TEST(HfNames, ConfigurationsThatCannotBeAreRefused) {
   EXPECT_THAT(refusal([](json& c) { c["hidden_size"] = -4; }),
               HasSubstr("hidden_size: a whole number above 0 wanted"));
   EXPECT_THAT(refusal([](json& c) { c.erase("vocab_size"); }), HasSubstr("vocab_size"));
-  EXPECT_THAT(refusal([](json& c) { c["rope_scaling"] = {{"type", "yarn"}}; }), HasSubstr("rope_scaling"));
+  EXPECT_THAT(refusal([](json& c) {
+                c["rope_scaling"] = {{"type", "yarn"}};
+              }),
+              HasSubstr("rope scaling (yarn)"));
   EXPECT_THAT(refusal([](json& c) { c["num_key_value_heads"] = 3; }), HasSubstr("no multiple"));
 }
 

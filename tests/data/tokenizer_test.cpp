@@ -103,4 +103,52 @@ TEST(Tokenizer, IdsEqualThoseOfThePythonPackage) {
   }
 }
 
+TEST(ByteLevelBpe, IdsAreThoseOfTheTokenizersPackage) {
+  for (const char* name : {"byte-level", "byte-level-digits"}) {
+    const std::string file =
+        read_file(std::string(CALQUE_SOURCE_FOLDER) + "/tests/golden/tokenizer/" + name + ".json");
+    const Tokenizer tokenizer = Tokenizer::from_bytes(file, name);
+    EXPECT_EQ(tokenizer.begin_id(), 1);
+    EXPECT_EQ(tokenizer.end_id(), 2);
+    EXPECT_STREQ(tokenizer.file_name(), "tokenizer.json");
+    size_t texts = 0;
+    const auto golden = nlohmann::json::parse(file);
+    for (const auto& row : golden["ids"]) {
+      const std::string text = row["text"];
+      EXPECT_EQ(tokenizer.encode(text), row["ids"].get<std::vector<int32_t>>()) << name << ": " << text;
+      EXPECT_EQ(tokenizer.decode(tokenizer.encode(text)), text);
+      ++texts;
+    }
+    EXPECT_GT(texts, 250U);
+    EXPECT_THAT(tokenizer.encode("<|im_start|> is text"), testing::Each(testing::Gt(2)));
+    const auto sampled = tokenizer.encode_sampled("le petit chat dort", 0.5, 3);
+    EXPECT_EQ(tokenizer.decode(sampled), "le petit chat dort");
+    EXPECT_EQ(sampled, tokenizer.encode_sampled("le petit chat dort", 0.5, 3));
+    EXPECT_GT(sampled.size(), tokenizer.encode("le petit chat dort").size());
+    EXPECT_EQ(tokenizer.encode(std::string(100'000, 'x')).empty(), false);  // no quadratic time
+  }
+}
+
+TEST(ByteLevelBpe, WhatIsNotUnderstoodIsNamed) {
+  const auto refusal = [](const std::string& json) -> std::string {
+    try {
+      Tokenizer::from_bytes(json, "t.json");
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_THAT(refusal("{"), testing::HasSubstr("not a tokenizer.json"));
+  EXPECT_THAT(refusal(R"({"model": {"type": "WordPiece"}})"),
+              testing::HasSubstr("WordPiece is not supported"));
+  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})"),
+              testing::HasSubstr("unknown pieces"));
+  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": -1}, "merges": []}})"),
+              testing::HasSubstr("no sound number"));
+  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})"),
+              testing::HasSubstr("not byte-level"));
+  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": 3, "merges": []}})"),
+              testing::HasSubstr("wrong type"));
+}
+
 }  // namespace calque

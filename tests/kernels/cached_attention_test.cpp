@@ -97,7 +97,8 @@ TEST(Candidates, FastEqualsReferenceWithTiesAndBans) {
       EXPECT_EQ(fast.count, plain.count);
       EXPECT_EQ(fast.tokens, plain.tokens) << vocabulary << " " << count;
       for (size_t i = 0; i < plain.tokens.size(); ++i) {
-        if (plain.tokens[i] >= 0) EXPECT_NEAR(fast.log_probabilities[i], plain.log_probabilities[i], 1e-5);
+        if (plain.tokens[i] < 0) continue;
+        EXPECT_NEAR(fast.log_probabilities[i], plain.log_probabilities[i], 1e-5);
       }
     }
   }

@@ -164,7 +164,7 @@ TEST_F(TrainingTest, ADamagedCheckpointFallsBackToTheOneBefore) {
   std::string bytes = read_file(last);
   bytes[bytes.size() / 2] ^= 1;
   write_file(last, bytes);
-  EXPECT_THROW(Checkpoint(last.parent_path()), UserError);
+  EXPECT_THROW(Checkpoint(last.parent_path()).check_files(), UserError);
   const std::string good = [&] {
     RunConfig straight = config;
     straight.run = "straight";
@@ -208,6 +208,23 @@ TEST_F(TrainingTest, PatienceEndsARunThatDoesNotImprove) {
   config.train.learning_rate = 1e-12;
   config.train.patience = 3;
   EXPECT_EQ(run(config).end, TrainingEnd::patience);
+}
+
+TEST_F(TrainingTest, TheBestCanBeTheOneWithTheHighestBleuAndPatienceWaitsForIt) {
+  RunConfig config = small_run(folder_);
+  config.train.best_by = BestBy::bleu;
+  config.train.validate_sentences = 20;
+  config.train.learning_rate = 1e-12;  // nothing is learnt: BLEU stays where it was
+  config.train.patience = 2;
+  config.train.steps = 60;
+  const TrainingResult result = run(config);
+  EXPECT_EQ(result.end, TrainingEnd::patience);
+  EXPECT_EQ(result.summary["step"], 30);
+  EXPECT_EQ(result.summary["best_step"], 10);
+  EXPECT_GE(result.summary["best_valid_bleu"].get<double>(), 0.0);
+  config.run = "none";
+  config.train.validate_sentences = 0;
+  EXPECT_THROW(check_train(config.train), UserError);
 }
 
 TEST_F(TrainingTest, PlainTextTrainsALanguageModel) {

@@ -1,4 +1,4 @@
-// Checkpoint: a Hugging Face folder (model.safetensors, config.json, tokenizer.model) with the training state
+// Checkpoint: a Hugging Face folder (model.safetensors, config.json, tokenizer) with the training state
 // beside it (state.safetensors) and a manifest of checksums. It appears whole under its name, or not at all.
 #pragma once
 
@@ -17,9 +17,11 @@ namespace calque {
 
 // Everything that a checkpoint holds, copied out of the running training.
 struct CheckpointContent {
-  NamedTensors weights;  // by Hugging Face's names
+  NamedTensors weights;   // by Hugging Face's names; empty where there are adapters
+  NamedTensors adapters;  // by our own names
   nlohmann::json config;
-  std::string tokenizer;    // the model file's bytes
+  std::string tokenizer;  // its file's bytes; empty where there is none
+  std::string tokenizer_file = "tokenizer.model";
   NamedTensors state;       // optimizer, raw weights where the saved ones are averaged; may be empty
   nlohmann::json progress;  // counters of the run
 };
@@ -35,7 +37,9 @@ class Checkpoint {
   const ModelConfig& config() const { return config_; }
   std::shared_ptr<Decoder> make_decoder() const;
   void load_into(const Decoder& decoder) const;  // the weights alone
+  void load_adapters_into(const Decoder& decoder) const;
   Tokenizer tokenizer() const;
+  bool has_tokenizer() const;
   Safetensors state() const;
   nlohmann::json progress() const;  // as it was given to write_checkpoint
   const std::filesystem::path& folder() const { return folder_; }

@@ -23,6 +23,9 @@ nlohmann::json hf_config(const ModelConfig& config);
 // `name` stands for the file in messages. What a config.json cannot say (dropout) keeps its default.
 ModelConfig read_hf_config(const nlohmann::json& json, const std::string& name);
 
+// Refuses sizes that need more weights than there are, before anything of that size is made.
+void check_weight_count(const ModelConfig& config, int64_t weights, const std::string& name);
+
 // Copies a file's tensors into the decoder; a missing, surplus or misshapen one is named with both shapes.
 void load_weights(const Decoder& decoder, const Safetensors& file, const std::string& name);
 

@@ -20,6 +20,7 @@ struct CorpusPart {
   std::filesystem::path target;
   std::filesystem::path text;
   double weight = 1;
+  int64_t first = 0;  // only so many pairs or lines from its beginning; 0: all
 
   bool is_text() const { return !text.empty(); }
   // The file that a message names: the TSV, the source, or the text.
@@ -60,6 +61,7 @@ class PairReader {
   std::unique_ptr<LineReader> first_;   // the TSV, the text, or the source
   std::unique_ptr<LineReader> second_;  // the target of two files
   int64_t skipped_empty_ = 0;
+  int64_t given_ = 0;
 };
 
 // Without the carriage return and the blanks at both ends.

@@ -1,5 +1,6 @@
-// Tokenizer: text to pieces and back, by a SentencePiece model, trained here on both languages together or
-// given. Ours has the control pieces <s>, </s> and <sep>, and bytes for whatever it has no piece for.
+// Tokenizer: text to pieces and back. Ours are SentencePiece models, trained here on both languages together,
+// with the control pieces <s>, </s> and <sep> and bytes for whatever they have no piece for; those of
+// imported models may be byte-level BPE. Which kind a file holds is seen from its content.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,7 @@
 #include <vector>
 
 #include "calque/base/field.h"
-
-namespace sentencepiece {
-class SentencePieceProcessor;
-}
+#include "calque/data/tokenizer_model.h"
 
 namespace calque {
 
@@ -53,26 +51,29 @@ class Tokenizer {
   std::vector<int32_t> encode_sampled(std::string_view text, double sampling, uint64_t seed) const;
   std::string decode(std::span<const int32_t> ids) const;  // control pieces are left out
 
-  int32_t size() const;
-  const std::string& piece(int32_t id) const;
-  std::optional<int32_t> find(std::string_view piece) const;
-  bool is_byte(int32_t id) const;
-  bool is_control(int32_t id) const;
-  int32_t unknown_id() const { return unknown_; }
-  int32_t begin_id() const { return begin_; }
-  int32_t end_id() const { return end_; }
+  int32_t size() const { return pieces_->size(); }
+  const std::string& piece(int32_t id) const { return pieces_->piece(id); }
+  std::optional<int32_t> find(std::string_view piece) const { return pieces_->find(piece); }
+  bool is_byte(int32_t id) const { return pieces_->is_byte(id); }
+  bool is_control(int32_t id) const { return pieces_->is_control(id); }
+  bool begins_word(int32_t id) const { return pieces_->begins_word(id); }
+  int32_t unknown_id() const { return pieces_->unknown_id(); }
+  int32_t begin_id() const { return pieces_->begin_id(); }
+  int32_t end_id() const { return pieces_->end_id(); }
   std::optional<int32_t> separator_id() const { return separator_; }
+  std::vector<float> scores() const { return pieces_->scores(); }
+  const TokenizerModel& pieces() const { return *pieces_; }
 
   uint64_t hash() const { return hash_; }
-  const std::string& serialized() const { return model_; }  // the bytes of the .model file
+  const std::string& serialized() const { return model_; }  // the bytes of its file
+  const char* file_name() const { return pieces_->file_name(); }
 
  private:
   Tokenizer(std::string model, const std::string& name);
 
   std::string model_;
-  std::shared_ptr<const sentencepiece::SentencePieceProcessor> processor_;
+  std::shared_ptr<const TokenizerModel> pieces_;
   uint64_t hash_;
-  int32_t unknown_, begin_, end_;
   std::optional<int32_t> separator_;
 };
 

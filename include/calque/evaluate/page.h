@@ -9,6 +9,10 @@ namespace calque {
 
 std::string escape_html(const std::string& text);
 
+// A chart or a table as an SVG picture of its own, with its title, in light or dark as the reader's screen
+// is.
+std::string standalone_figure(const std::string& title, const std::string& html);
+
 class Page {
  public:
   explicit Page(const std::string& title);

@@ -1,4 +1,5 @@
-// Linear: a matrix product, with or without a bias; its weight is [outputs, inputs], as in LibTorch's own.
+// Linear: a matrix product, with or without a bias; its weight is [outputs, inputs], as in LibTorch's own. A
+// low-rank adapter (Hu et al., 2021) may stand beside a frozen weight, which may be kept in half precision.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -14,8 +15,16 @@ class Linear : public torch::nn::Module {
   // Only outputs `begin` … `end`: a part of a matrix that holds several.
   torch::Tensor forward_part(const torch::Tensor& x, int64_t begin, int64_t end) const;
 
-  torch::Tensor weight;  // [outputs, inputs]
-  torch::Tensor bias;    // [outputs], or undefined
+  // From here on weight + scale · up · down is what multiplies; up is zero at first, so that nothing changes.
+  void add_adapter(int64_t rank, double scale, double dropout, uint64_t seed);
+  torch::Tensor merged_weight() const;  // float32, the adapter added where there is one
+
+  torch::Tensor weight;                    // [outputs, inputs]
+  torch::Tensor bias;                      // [outputs], or undefined
+  torch::Tensor adapter_down, adapter_up;  // [rank, inputs] and [outputs, rank], or undefined
+
+ private:
+  double adapter_scale_ = 0, adapter_dropout_ = 0;
 };
 
 }  // namespace calque

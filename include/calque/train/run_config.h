@@ -10,6 +10,7 @@
 #include "calque/decode/decode_config.h"
 #include "calque/model/model_config.h"
 #include "calque/train/train_config.h"
+#include "calque/train/tuning_config.h"
 
 namespace calque {
 
@@ -19,6 +20,7 @@ struct RunConfig {
   DataConfig data;
   TokenizerConfig tokenizer;
   ModelConfig model;
+  TuningConfig tuning;
   TrainConfig train;
   DecodeConfig decode;
 };

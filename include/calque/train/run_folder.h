@@ -26,7 +26,10 @@ class RunFolder {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path config() const { return path_ / "config.yaml"; }
-  std::filesystem::path tokenizer() const { return path_ / "tokenizer.model"; }
+  std::filesystem::path tokenizer() const {  // of whichever kind it has
+    return std::filesystem::exists(path_ / "tokenizer.json") ? path_ / "tokenizer.json"
+                                                             : path_ / "tokenizer.model";
+  }
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
   std::filesystem::path log() const { return path_ / "log.txt"; }
   std::filesystem::path report() const { return path_ / "report.html"; }

@@ -44,7 +44,8 @@ struct StepResult {
 
 class Trainer {
  public:
-  Trainer(std::shared_ptr<Decoder> decoder, const TrainConfig& config, uint64_t seed, torch::Device device);
+  Trainer(std::shared_ptr<Decoder> decoder, const TrainConfig& config, uint64_t seed, torch::Device device,
+          const Optimizer::RateShare& rate_share = {});
 
   StepResult step(const Batch& batch, double learning_rate);
 
@@ -53,12 +54,13 @@ class Trainer {
   // Calls `use` with the model as it would be saved: averaged where there is an average, without dropout.
   void show_model(const std::function<void(const std::shared_ptr<const Decoder>&)>& use);
 
-  CheckpointContent snapshot(const std::string& tokenizer);
+  CheckpointContent snapshot(const Tokenizer& tokenizer);
   void restore(const Checkpoint& checkpoint);
 
   TrainingProgress& progress() { return progress_; }
   const TrainingProgress& progress() const { return progress_; }
   const Decoder& decoder() const { return *decoder_; }
+  int64_t trained_parameters() const;
 
  private:
   double accumulate(const Batch& batch);
@@ -71,7 +73,8 @@ class Trainer {
   uint64_t seed_;
   torch::Device device_;
   Optimizer optimizer_;
-  std::vector<torch::Tensor> average_;  // of the parameters, in their order; empty without train.ema
+  NamedTensors trained_;                // the parameters that have a gradient
+  std::vector<torch::Tensor> average_;  // of these, in their order; empty without train.ema
   TrainingProgress progress_;
 };
 

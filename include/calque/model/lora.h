@@ -1,0 +1,28 @@
+// Low-rank adapters (Hu et al., 2021) on the matrices of a decoder's blocks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "calque/model/decoder.h"
+
+namespace calque {
+
+struct AdapterShape {
+  int64_t rank = 16;
+  double scale = 2;
+  double dropout = 0;
+  std::vector<std::string> matrices;  // of qkv, output, up, down
+};
+
+// Everything but the adapters is frozen from here on; `half` keeps the blocks' matrices in bfloat16.
+void add_adapters(Decoder& decoder, const AdapterShape& shape, uint64_t seed, bool half);
+
+// A plain decoder with the same output: the adapters added into the matrices.
+std::shared_ptr<Decoder> merge_adapters(const Decoder& decoder);
+
+bool has_adapters(const Decoder& decoder);
+
+}  // namespace calque

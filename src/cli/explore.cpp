@@ -1,0 +1,94 @@
+// calque explore: the attention experiments.
+#include <filesystem>
+
+#include "calque/base/error.h"
+#include "calque/base/file.h"
+#include "calque/base/log.h"
+#include "calque/cli/command.h"
+#include "calque/evaluate/page.h"
+#include "calque/explore/experiment.h"
+
+namespace calque::cli {
+namespace {
+
+struct ExploreOptions {
+  std::string name;
+  std::vector<std::string> set;
+  std::filesystem::path html;
+  std::filesystem::path figures;
+  ExperimentOptions experiment;
+  bool as_json = false;
+};
+
+void list_experiments() {
+  for (const Experiment& one : all_experiments()) {
+    std::string knobs;
+    for (const auto& [name, knob] : one.knobs)
+      knobs += fmt::format("{}{}={:g}", knobs.empty() ? "" : " ", name, knob.value);
+    print(fmt::format("{:<16} {}{}\n", one.name, one.summary, knobs.empty() ? "" : "  [" + knobs + "]"));
+  }
+}
+
+void add_to_page(Page& page, const std::string& name, const ExperimentResult& result) {
+  page.heading(name);
+  page.code(to_text(name, result));
+  for (const Figure& figure : result.figures) {
+    page.paragraph(figure.title);
+    page.raw(figure.html);
+  }
+}
+
+void run_explore(ExploreOptions& options) {
+  options.experiment.runs = runs_folder();
+  if (options.name.empty() && options.html.empty() && options.figures.empty()) return list_experiments();
+  if (options.name.empty() && !options.set.empty())
+    throw UserError("--set needs an experiment: knobs differ from one to the next");
+  std::vector<std::string> names;
+  for (const Experiment& one : all_experiments()) {
+    if (options.name.empty() && (!one.needs_model || !options.experiment.model.empty()))
+      names.push_back(one.name);
+  }
+  if (!options.name.empty()) names = {options.name};
+  Page page("Attention, tried out");
+  bool holds = true;
+  for (const std::string& name : names) {
+    const ExperimentResult result = run_experiment(name, options.set, options.experiment);
+    options.as_json ? print_json(to_json(name, result))
+                    : print(to_text(name, result) + (names.size() > 1 ? "\n" : ""));
+    holds = holds && result.holds();
+    add_to_page(page, name, result);
+    if (options.figures.empty()) continue;
+    std::filesystem::create_directories(options.figures);
+    for (const Figure& figure : result.figures)
+      write_file(options.figures / (figure.name + ".svg"), standalone_figure(figure.title, figure.html));
+  }
+  if (!options.html.empty()) {
+    write_file(options.html, page.html());
+    log::info("{}: written", options.html.string());
+  }
+  if (!holds) {
+    log::error("a claim does not hold");
+    throw Exit{exit_failed};
+  }
+}
+
+}  // namespace
+
+void add_explore_command(CLI::App& app) {
+  static ExploreOptions options;
+  CLI::App* command =
+      add_command(app, "explore", "The attention experiments, with their numbers and pictures",
+                  "calque explore single-head --set t=8 --html single.html");
+  command->add_option("EXPERIMENT", options.name, "Which; without one they are listed")->type_name("NAME");
+  command->add_option("--set", options.set, "Turn a knob, as in t=8")->type_name("KNOB=VALUE");
+  command->add_option("--seed", options.experiment.seed, "What is drawn from")->capture_default_str();
+  command->add_option("--model", options.experiment.model, "For `trained`: which run")->type_name(wants_run);
+  command->add_option("--html", options.html, "Draw it in one page; without an experiment, all of them")
+      ->type_name("FILE");
+  command->add_option("--figures", options.figures, "Write each figure as a picture of its own")
+      ->type_name("DIR");
+  command->add_flag("--json", options.as_json, "Values and claims as JSON");
+  command->callback([] { run_explore(options); });
+}
+
+}  // namespace calque::cli

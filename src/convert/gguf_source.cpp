@@ -1,0 +1,358 @@
+// GGUF files as import sources: llama.cpp's names and layouts turned into Hugging Face's.
+#include <cmath>
+#include <set>
+
+#include "calque/base/error.h"
+#include "calque/base/text.h"
+#include "calque/convert/formats.h"
+#include "calque/convert/gguf.h"
+#include "calque/convert/hf_names.h"
+#include "calque/data/sentence_piece_file.h"
+#include "calque/data/tokenizer.h"
+
+namespace calque {
+namespace {
+
+using nlohmann::json;
+
+// One name inside a block: llama.cpp's, Hugging Face's, and what has to be done to its rows.
+struct GgufName {
+  const char* stored;
+  const char* outside;
+  enum class Turn { none, query, key, transpose } turn = Turn::none;
+};
+
+constexpr GgufName llama_block[] = {
+    {"attn_norm.weight", "input_layernorm.weight"},
+    {"attn_q.weight", "self_attn.q_proj.weight", GgufName::Turn::query},
+    {"attn_k.weight", "self_attn.k_proj.weight", GgufName::Turn::key},
+    {"attn_v.weight", "self_attn.v_proj.weight"},
+    {"attn_output.weight", "self_attn.o_proj.weight"},
+    {"ffn_norm.weight", "post_attention_layernorm.weight"},
+    {"ffn_gate.weight", "mlp.gate_proj.weight"},
+    {"ffn_up.weight", "mlp.up_proj.weight"},
+    {"ffn_down.weight", "mlp.down_proj.weight"},
+};
+constexpr GgufName gpt2_block[] = {
+    {"attn_norm.weight", "ln_1.weight"},
+    {"attn_norm.bias", "ln_1.bias"},
+    {"attn_qkv.weight", "attn.c_attn.weight", GgufName::Turn::transpose},
+    {"attn_qkv.bias", "attn.c_attn.bias"},
+    {"attn_output.weight", "attn.c_proj.weight", GgufName::Turn::transpose},
+    {"attn_output.bias", "attn.c_proj.bias"},
+    {"ffn_norm.weight", "ln_2.weight"},
+    {"ffn_norm.bias", "ln_2.bias"},
+    {"ffn_up.weight", "mlp.c_fc.weight", GgufName::Turn::transpose},
+    {"ffn_up.bias", "mlp.c_fc.bias"},
+    {"ffn_down.weight", "mlp.c_proj.weight", GgufName::Turn::transpose},
+    {"ffn_down.bias", "mlp.c_proj.bias"},
+};
+constexpr std::pair<const char*, const char*> llama_rest[] = {
+    {"token_embd.weight", "model.embed_tokens.weight"},
+    {"output_norm.weight", "model.norm.weight"},
+    {"output.weight", "lm_head.weight"}};
+constexpr std::pair<const char*, const char*> gpt2_rest[] = {
+    {"token_embd.weight", "transformer.wte.weight"},
+    {"position_embd.weight", "transformer.wpe.weight"},
+    {"output_norm.weight", "transformer.ln_f.weight"},
+    {"output_norm.bias", "transformer.ln_f.bias"}};
+
+class Reader {
+ public:
+  explicit Reader(const std::filesystem::path& path)
+      : name_(path.string()), gguf_(std::make_shared<const Gguf>(path)) {}
+
+  ImportSource open() {
+    source_.format = "GGUF file";
+    source_.architecture = text("general.architecture", "?");
+    if (source_.architecture == "llama") {
+      read_llama();
+    } else if (source_.architecture == "gpt2") {
+      read_gpt2();
+    } else {
+      source_.problems.push_back(fmt::format("architecture \"{}\" is not supported; llama and gpt2 are",
+                                             shorten(source_.architecture, 40)));
+      return std::move(source_);
+    }
+    read_tokenizer();
+    return std::move(source_);
+  }
+
+ private:
+  std::string text(const std::string& key, const std::string& otherwise) const {
+    const json& all = gguf_->metadata();
+    return all.contains(key) && all[key].is_string() ? all[key].get<std::string>() : otherwise;
+  }
+  double number(const std::string& key, double otherwise) const {
+    const json& all = gguf_->metadata();
+    return all.contains(key) && all[key].is_number() ? all[key].get<double>() : otherwise;
+  }
+  int64_t count(const std::string& key) const {
+    const double value = number(source_.architecture + "." + key, -1);
+    if (value < 1 || value > 100'000'000 || value != std::floor(value))
+      throw UserError(
+          fmt::format("{}: {}.{}: a whole number above 0 wanted", name_, source_.architecture, key));
+    return static_cast<int64_t>(value);
+  }
+
+  void add(const std::string& stored, const std::string& outside,
+           GgufName::Turn turn = GgufName::Turn::none) {
+    const auto found = gguf_->entries().find(stored);
+    if (found == gguf_->entries().end()) return;
+    std::vector<int64_t> shape = found->second.shape;
+    if (turn == GgufName::Turn::transpose && shape.size() == 2) std::swap(shape[0], shape[1]);
+    const std::string type = found->second.type != nullptr
+                                 ? found->second.type->name
+                                 : fmt::format("type {}", found->second.type_number);
+    const int64_t heads = turn == GgufName::Turn::query ? source_.config.heads
+                          : turn == GgufName::Turn::key ? source_.config.key_value_head_count()
+                                                        : 0;
+    if (heads > 0 && (shape.size() != 2 || shape[0] % (2 * heads) != 0))
+      throw UserError(fmt::format("{}: {} cannot be divided among {} heads", name_, stored, heads));
+    source_.tensors[outside] = {shape, stored + ", " + type, [gguf = gguf_, stored, turn, heads] {
+                                  torch::Tensor value = gguf->tensor(stored);
+                                  if (turn == GgufName::Turn::transpose) value = value.t();
+                                  return heads > 0 ? halves_apart(value, heads) : value;
+                                }};
+    used_.insert(stored);
+  }
+
+  template <size_t n, size_t m>
+  void add_all(const GgufName (&block)[n], const std::string& before,
+               const std::pair<const char*, const char*> (&rest)[m]) {
+    for (int64_t layer = 0; layer < source_.config.layers; ++layer) {
+      for (const GgufName& one : block)
+        add(fmt::format("blk.{}.{}", layer, one.stored), fmt::format("{}{}.{}", before, layer, one.outside),
+            one.turn);
+    }
+    for (const auto& [stored, outside] : rest) add(stored, outside);
+    for (const auto& [name, entry] : gguf_->entries()) {
+      if (!used_.contains(name) && name != "rope_freqs.weight" && name != "output.weight")
+        source_.tensors["(unknown) " + name] = {entry.shape, name, {}};
+    }
+  }
+
+  void read_sizes() {
+    ModelConfig& c = source_.config;
+    c.layers = count("block_count");
+    c.width = count("embedding_length");
+    c.heads = count("attention.head_count");
+    c.feed_forward_width = count("feed_forward_length");
+    c.max_positions = count("context_length");
+    c.attention = AttentionKind::causal;
+    const auto embedding = gguf_->entries().find("token_embd.weight");
+    if (embedding == gguf_->entries().end() || embedding->second.shape.size() != 2)
+      throw UserError(fmt::format("{}: no token_embd.weight", name_));
+    c.vocabulary = embedding->second.shape[0];
+  }
+
+  void read_llama() {
+    read_sizes();
+    ModelConfig& c = source_.config;
+    c.key_value_heads =
+        static_cast<int64_t>(number("llama.attention.head_count_kv", static_cast<double>(c.heads)));
+    c.norm_epsilon = number("llama.attention.layer_norm_rms_epsilon", 1e-5);
+    c.rotary_base = number("llama.rope.freq_base", 10000);
+    const auto head = static_cast<int64_t>(number("llama.attention.key_length", 0));
+    c.head_width = head > 0 && head * c.heads != c.width ? head : 0;
+    c.tied = !gguf_->entries().contains("output.weight");
+    const std::string scaling = text("llama.rope.scaling.type", "none");
+    if (scaling != "none" && number("llama.rope.scaling.factor", 1) != 1)
+      source_.problems.push_back("rope scaling (" + shorten(scaling, 20) + ") is not supported");
+    if (gguf_->entries().contains("rope_freqs.weight"))
+      source_.problems.push_back("rope scaling by rope_freqs.weight is not supported");
+    add_all(llama_block, "model.layers.", llama_rest);
+  }
+
+  void read_gpt2() {
+    read_sizes();
+    ModelConfig& c = source_.config;
+    c.norm = NormKind::layer;
+    c.positions = PositionKind::learned;
+    c.feed_forward = FeedForwardKind::gelu;
+    c.bias = true;
+    c.tied = true;
+    c.norm_epsilon = number("gpt2.attention.layer_norm_epsilon", 1e-5);
+    add_all(gpt2_block, "transformer.h.", gpt2_rest);
+  }
+
+  void read_tokenizer() {
+    const json& all = gguf_->metadata();
+    const std::string kind = text("tokenizer.ggml.model", "none");
+    if (kind == "none") return;
+    const auto list = [&](const char* key) { return all.value(key, json::array()); };
+    const json tokens = list("tokenizer.ggml.tokens");
+    const auto begin = static_cast<int64_t>(number("tokenizer.ggml.bos_token_id", -1)),
+               end = static_cast<int64_t>(number("tokenizer.ggml.eos_token_id", -1));
+    for (const json& token : tokens) {
+      if (!token.is_string()) throw UserError(fmt::format("{}: a token is no text", name_));
+    }
+    if (kind == "llama") {
+      source_.tokenizer = sentence_piece(tokens, list("tokenizer.ggml.scores"),
+                                         list("tokenizer.ggml.token_type"), begin, end);
+      source_.tokenizer_kind = "SentencePiece, from its metadata";
+    } else if (kind == "gpt2") {
+      source_.tokenizer =
+          byte_level(tokens, list("tokenizer.ggml.merges"), list("tokenizer.ggml.token_type"), begin, end);
+      source_.tokenizer_kind = "byte-level BPE, from its metadata";
+    } else {
+      source_.problems.push_back(fmt::format("its tokenizer (\"{}\") is not supported", shorten(kind, 20)));
+    }
+  }
+
+  std::string sentence_piece(const json& tokens, const json& scores, const json& types, int64_t begin,
+                             int64_t end) const {
+    SentencePieceFile file;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      SentencePiece piece;
+      piece.text = tokens[i].get<std::string>();
+      piece.score = i < scores.size() && scores[i].is_number() ? scores[i].get<float>() : 0.0F;
+      const int kind = i < types.size() && types[i].is_number_integer() ? types[i].get<int>() : 1;
+      if (kind >= 1 && kind <= 6) piece.kind = static_cast<SentencePiece::Kind>(kind);
+      file.pieces.push_back(std::move(piece));
+    }
+    const int64_t count = static_cast<int64_t>(tokens.size());
+    for (const int64_t id : {begin, end}) {
+      if (id < 0 || id >= count) throw UserError(fmt::format("{}: its tokenizer has no <s> or </s>", name_));
+    }
+    file.begin_id = static_cast<int32_t>(begin);
+    file.end_id = static_cast<int32_t>(end);
+    file.unknown_id = static_cast<int32_t>(number("tokenizer.ggml.unknown_token_id", 0));
+    const json& all = gguf_->metadata();
+    const auto flag = [&](const char* key, bool otherwise) {
+      return all.contains(key) && all[key].is_boolean() ? all[key].get<bool>() : otherwise;
+    };
+    file.add_dummy_prefix = flag("tokenizer.ggml.add_space_prefix", true);
+    file.remove_extra_whitespaces = flag("tokenizer.ggml.remove_extra_whitespaces", false);
+    return file.serialize();
+  }
+
+  // As a tokenizer.json, with the splits that `tokenizer.ggml.pre` names.
+  std::string byte_level(const json& tokens, const json& merges, const json& types, int64_t begin,
+                         int64_t end) {
+    const std::string pre = text("tokenizer.ggml.pre", "default");
+    const json bytes = {
+        {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
+    json splits = bytes;
+    if (pre == "smollm") {
+      splits = {{"type", "Sequence"},
+                {"pretokenizers", json::array({{{"type", "Digits"}, {"individual_digits", true}}, bytes})}};
+    } else if (pre != "gpt-2" && pre != "gpt2" && pre != "default") {
+      source_.problems.push_back(
+          fmt::format("its pre-tokenizer (\"{}\") is not supported", shorten(pre, 20)));
+    }
+    json vocabulary = json::object(), added = json::array();
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const int kind = i < types.size() && types[i].is_number_integer() ? types[i].get<int>() : 1;
+      if (kind == 3 || kind == 4) {
+        added.push_back({{"id", i},
+                         {"content", tokens[i]},
+                         {"special", kind == 3},
+                         {"single_word", false},
+                         {"lstrip", false},
+                         {"rstrip", false},
+                         {"normalized", false}});
+      }
+      vocabulary[tokens[i].get<std::string>()] = i;
+    }
+    return json{
+        {"version", "1.0"},
+        {"truncation", nullptr},
+        {"padding", nullptr},
+        {"added_tokens", added},
+        {"normalizer", nullptr},
+        {"pre_tokenizer", splits},
+        {"post_processor", nullptr},
+        {"decoder",
+         {{"type", "ByteLevel"}, {"add_prefix_space", true}, {"trim_offsets", true}, {"use_regex", true}}},
+        {"model",
+         {{"type", "BPE"},
+          {"dropout", nullptr},
+          {"unk_token", nullptr},
+          {"vocab", vocabulary},
+          {"merges", merges}}},
+        {"calque", {{"begin", begin}, {"end", end}}}}
+        .dump();
+  }
+
+  std::string name_;
+  std::shared_ptr<const Gguf> gguf_;
+  ImportSource source_;
+  std::set<std::string> used_;
+};
+
+}  // namespace
+
+ImportSource open_gguf(const std::filesystem::path& file) { return Reader(file).open(); }
+
+// The other way: a decoder's weights under llama.cpp's names, heads turning neighbouring rows.
+NamedTensors gguf_tensors(const Decoder& decoder) {
+  const ModelConfig& c = decoder.config();
+  std::map<std::string, torch::Tensor> views;
+  for (const auto& [name, view] : hf_views(decoder)) views[name] = view;
+  NamedTensors tensors;
+  const auto add = [&](const std::string& stored, const std::string& outside, GgufName::Turn turn) {
+    const auto found = views.find(outside);
+    if (found == views.end()) return;
+    const int64_t heads = turn == GgufName::Turn::query ? c.heads : c.key_value_head_count();
+    const bool turned = turn == GgufName::Turn::query || turn == GgufName::Turn::key;
+    tensors.emplace_back(stored, turned ? neighbours_together(found->second, heads) : found->second);
+  };
+  for (const auto& [stored, outside] : llama_rest) add(stored, outside, GgufName::Turn::none);
+  for (int64_t layer = 0; layer < c.layers; ++layer) {
+    for (const GgufName& one : llama_block)
+      add(fmt::format("blk.{}.{}", layer, one.stored), fmt::format("model.layers.{}.{}", layer, one.outside),
+          one.turn);
+  }
+  return tensors;
+}
+
+nlohmann::ordered_json gguf_metadata(const ModelConfig& c, const Tokenizer& tokenizer,
+                                     const std::string& name) {
+  nlohmann::ordered_json all = {{"general.architecture", "llama"},
+                                {"general.name", name},
+                                {"llama.block_count", c.layers},
+                                {"llama.context_length", c.max_positions},
+                                {"llama.embedding_length", c.width},
+                                {"llama.feed_forward_length", c.feed_forward_width},
+                                {"llama.attention.head_count", c.heads},
+                                {"llama.attention.head_count_kv", c.key_value_head_count()},
+                                {"llama.attention.key_length", c.width_of_head()},
+                                {"llama.attention.value_length", c.width_of_head()},
+                                {"llama.rope.dimension_count", c.width_of_head()},
+                                {"llama.attention.layer_norm_rms_epsilon", c.norm_epsilon},
+                                {"llama.rope.freq_base", c.rotary_base},
+                                {"llama.vocab_size", c.vocabulary}};
+  nlohmann::ordered_json tokens = json::array(), scores = json::array(), types = json::array(), merges;
+  const bool byte_level = std::string(tokenizer.file_name()) == "tokenizer.json";
+  for (int32_t id = 0; id < tokenizer.size(); ++id) {
+    tokens.push_back(tokenizer.piece(id));
+    types.push_back(id == tokenizer.unknown_id()           ? 2
+                    : tokenizer.is_control(id)             ? 3
+                    : !byte_level && tokenizer.is_byte(id) ? 6
+                                                           : 1);
+  }
+  all["tokenizer.ggml.model"] = byte_level ? "gpt2" : "llama";
+  all["tokenizer.ggml.tokens"] = tokens;
+  if (byte_level) {
+    const json file = json::parse(tokenizer.serialized());
+    merges = json::array();
+    for (const json& merge : file["model"]["merges"])
+      merges.push_back(merge.is_array() ? merge[0].get<std::string>() + " " + merge[1].get<std::string>()
+                                        : merge.get<std::string>());
+    all["tokenizer.ggml.merges"] = merges;
+    all["tokenizer.ggml.pre"] = file["pre_tokenizer"].value("type", "") == "Sequence" ? "smollm" : "gpt-2";
+  } else {
+    for (const float score : tokenizer.scores()) scores.push_back(score);
+    all["tokenizer.ggml.scores"] = scores;
+    all["tokenizer.ggml.unknown_token_id"] = tokenizer.unknown_id();
+    all["tokenizer.ggml.add_space_prefix"] = tokenizer.encode("a") == tokenizer.encode(" a");
+    all["tokenizer.ggml.remove_extra_whitespaces"] = tokenizer.encode("a  b") == tokenizer.encode("a b");
+  }
+  all["tokenizer.ggml.token_type"] = types;
+  all["tokenizer.ggml.bos_token_id"] = tokenizer.begin_id();
+  all["tokenizer.ggml.eos_token_id"] = tokenizer.end_id();
+  return all;
+}
+
+}  // namespace calque

@@ -1,0 +1,95 @@
+#include "calque/data/sentence_piece_file.h"
+
+#include <cstring>
+
+#include "calque/base/error.h"
+
+namespace calque {
+namespace {
+
+// Protocol Buffers' wire format, as much of it as a SentencePiece model needs.
+void add_varint(std::string& to, uint64_t value) {
+  for (; value >= 0x80; value >>= 7) to.push_back(static_cast<char>((value & 0x7F) | 0x80));
+  to.push_back(static_cast<char>(value));
+}
+void add_number(std::string& to, uint32_t field, int64_t value) {
+  add_varint(to, field << 3);
+  add_varint(to, static_cast<uint64_t>(value));
+}
+void add_bytes(std::string& to, uint32_t field, const std::string& bytes) {
+  add_varint(to, (field << 3) | 2);
+  add_varint(to, bytes.size());
+  to += bytes;
+}
+void add_float(std::string& to, uint32_t field, float value) {
+  add_varint(to, (field << 3) | 5);
+  to.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+// Fields of ModelProto, TrainerSpec and NormalizerSpec (sentencepiece_model.proto).
+enum : uint32_t { model_piece = 1, model_trainer = 2, model_normalizer = 3 };
+
+std::string piece_bytes(const SentencePiece& piece) {
+  std::string bytes;
+  add_bytes(bytes, 1, piece.text);
+  add_float(bytes, 2, piece.score);
+  add_number(bytes, 3, static_cast<int64_t>(piece.kind));
+  return bytes;
+}
+
+void add_ids(std::string& trainer, size_t pieces, int32_t unknown_id, int32_t begin_id, int32_t end_id) {
+  add_number(trainer, 4, static_cast<int64_t>(pieces));  // vocab_size
+  add_number(trainer, 40, unknown_id);
+  add_number(trainer, 41, begin_id);
+  add_number(trainer, 42, end_id);
+  add_number(trainer, 43, -1);  // no padding
+}
+
+uint64_t read_varint(const std::string& bytes, size_t& at) {
+  uint64_t value = 0;
+  for (int shift = 0; shift < 64; shift += 7) {
+    if (at >= bytes.size()) throw UserError("a SentencePiece model ends too early");
+    const auto byte = static_cast<unsigned char>(bytes[at++]);
+    value |= static_cast<uint64_t>(byte & 0x7F) << shift;
+    if (byte < 0x80) return value;
+  }
+  throw UserError("a SentencePiece model is damaged");
+}
+
+}  // namespace
+
+std::string SentencePieceFile::serialize() const {
+  std::string model, trainer, normalizer;
+  for (const SentencePiece& piece : pieces) add_bytes(model, model_piece, piece_bytes(piece));
+  add_number(trainer, 3, 2);   // model_type: BPE
+  add_number(trainer, 35, 1);  // byte_fallback
+  add_ids(trainer, pieces.size(), unknown_id, begin_id, end_id);
+  add_bytes(model, model_trainer, trainer);
+  add_bytes(normalizer, 1, "identity");
+  add_number(normalizer, 3, add_dummy_prefix ? 1 : 0);
+  add_number(normalizer, 4, remove_extra_whitespaces ? 1 : 0);
+  add_number(normalizer, 5, 1);  // escape_whitespaces
+  add_bytes(model, model_normalizer, normalizer);
+  return model;
+}
+
+std::string prune_sentence_piece(const std::string& model, const std::vector<SentencePiece>& kept,
+                                 int32_t unknown_id, int32_t begin_id, int32_t end_id) {
+  std::string pruned;
+  for (const SentencePiece& piece : kept) add_bytes(pruned, model_piece, piece_bytes(piece));
+  for (size_t at = 0; at < model.size();) {
+    const uint64_t key = read_varint(model, at);
+    if ((key & 7) != 2) throw UserError("a SentencePiece model holds a field that is no message");
+    const uint64_t size = read_varint(model, at);
+    if (size > model.size() - at) throw UserError("a SentencePiece model ends too early");
+    std::string field = model.substr(at, size);
+    at += size;
+    if (key >> 3 == model_piece) continue;
+    // The last value of a field wins, so that what is added replaces what is there.
+    if (key >> 3 == model_trainer) add_ids(field, kept.size(), unknown_id, begin_id, end_id);
+    add_bytes(pruned, static_cast<uint32_t>(key >> 3), field);
+  }
+  return pruned;
+}
+
+}  // namespace calque

@@ -1,0 +1,146 @@
+// The SentencePiece kind of tokenizer.
+#include <sentencepiece_processor.h>
+
+#include <algorithm>
+#include <random>
+
+#include "calque/base/error.h"
+#include "calque/base/hash.h"
+#include "calque/data/sentence_piece_file.h"
+#include "calque/data/tokenizer_model.h"
+
+// SentencePiece's generator, one a thread. Its public way to seed it works once a thread only; drawing must
+// be a pure function of a seed here, so it is reached by its (exported) internal name.
+namespace sentencepiece::random {
+std::mt19937* GetRandomGenerator();
+}
+
+namespace calque {
+namespace {
+
+constexpr std::string_view blank_mark = "\xE2\x96\x81";  // «▁»
+
+class SentencePieceModel : public TokenizerModel {
+ public:
+  SentencePieceModel(const std::string& bytes, const std::string& name) : bytes_(bytes) {
+    if (bytes.empty() || !processor_.LoadFromSerializedProto(bytes).ok()) {
+      throw UserError(fmt::format("{}: not a SentencePiece model", name),
+                      "`calque tokenizer train` makes one");
+    }
+    if (begin_id() < 0 || end_id() < 0) {
+      throw UserError(fmt::format("{}: the model has no {} piece", name, begin_id() < 0 ? "<s>" : "</s>"),
+                      "train it with both; `calque tokenizer train` does");
+    }
+  }
+
+  std::vector<int32_t> encode(std::string_view text) const override {
+    std::vector<int32_t> ids;
+    const auto status = processor_.Encode(text, &ids);
+    if (!status.ok()) throw std::runtime_error(status.ToString());
+    return ids;
+  }
+
+  std::vector<int32_t> encode_sampled(std::string_view text, double sampling, uint64_t seed) const override {
+    sentencepiece::random::GetRandomGenerator()->seed(
+        static_cast<std::mt19937::result_type>(mix(seed, 0x5A4D)));
+    std::vector<int32_t> ids;
+    const auto status = processor_.SampleEncode(text, -1, static_cast<float>(sampling), &ids);
+    if (!status.ok())
+      throw UserError(fmt::format("this tokenizer cannot sample: {}", status.error_message()),
+                      "tokenizer.sampling=0");
+    return ids;
+  }
+
+  std::string decode(std::span<const int32_t> ids) const override {
+    std::string text;
+    const auto status = processor_.Decode(std::vector<int>(ids.begin(), ids.end()), &text);
+    if (!status.ok()) throw std::runtime_error(status.ToString());
+    return text;
+  }
+
+  int32_t size() const override { return processor_.GetPieceSize(); }
+  const std::string& piece(int32_t id) const override { return processor_.IdToPiece(id); }
+
+  std::optional<int32_t> find(std::string_view piece) const override {
+    const int id = processor_.PieceToId(piece);
+    return id == processor_.unk_id() && piece != processor_.IdToPiece(id) ? std::nullopt
+                                                                          : std::optional<int32_t>(id);
+  }
+
+  bool is_byte(int32_t id) const override { return processor_.IsByte(id); }
+  bool is_control(int32_t id) const override { return processor_.IsControl(id); }
+  bool begins_word(int32_t id) const override { return std::string_view(piece(id)).starts_with(blank_mark); }
+  int32_t unknown_id() const override { return processor_.unk_id(); }
+  int32_t begin_id() const override { return processor_.bos_id(); }
+  int32_t end_id() const override { return processor_.eos_id(); }
+  std::vector<float> scores() const override {
+    std::vector<float> all;
+    for (int32_t id = 0; id < size(); ++id) all.push_back(processor_.GetScore(id));
+    return all;
+  }
+  const char* file_name() const override { return "tokenizer.model"; }
+
+  std::string pruned(std::span<const int32_t> kept) const override {
+    std::vector<SentencePiece> pieces;
+    const auto place = [&](int32_t id) {
+      const auto found = std::find(kept.begin(), kept.end(), id);
+      return found == kept.end() ? -1 : static_cast<int32_t>(found - kept.begin());
+    };
+    for (const int32_t id : kept) {
+      const auto kind = processor_.IsUnknown(id)   ? SentencePiece::Kind::unknown
+                        : processor_.IsControl(id) ? SentencePiece::Kind::control
+                        : processor_.IsByte(id)    ? SentencePiece::Kind::byte
+                        : processor_.IsUnused(id)  ? SentencePiece::Kind::unused
+                                                   : SentencePiece::Kind::normal;
+      pieces.push_back({piece(id), processor_.GetScore(id), kind});
+    }
+    return prune_sentence_piece(bytes_, pieces, place(unknown_id()), place(begin_id()), place(end_id()));
+  }
+
+  // BPE: of the pairs of neighbours that are a piece together, the one with the highest score is joined
+  // first.
+  std::vector<int32_t> parts_of(int32_t id) const override {
+    std::vector<int32_t> passed = {id};
+    if (is_control(id) || is_byte(id) || id == unknown_id()) return passed;
+    std::vector<std::string> symbols;
+    const std::string& text = piece(id);
+    for (size_t at = 0; at < text.size();) {
+      size_t end = at + 1;
+      while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) ++end;
+      symbols.push_back(text.substr(at, end - at));
+      at = end;
+    }
+    for (const std::string& symbol : symbols) {
+      if (const auto found = find(symbol)) passed.push_back(*found);
+    }
+    while (symbols.size() > 1) {
+      size_t best = symbols.size();
+      float best_score = 0;
+      for (size_t i = 0; i + 1 < symbols.size(); ++i) {
+        const auto joined = find(symbols[i] + symbols[i + 1]);
+        if (joined && (best == symbols.size() || processor_.GetScore(*joined) > best_score)) {
+          best = i;
+          best_score = processor_.GetScore(*joined);
+        }
+      }
+      if (best == symbols.size()) break;
+      symbols[best] += symbols[best + 1];
+      symbols.erase(symbols.begin() + static_cast<int64_t>(best) + 1);
+      passed.push_back(*find(symbols[best]));
+    }
+    return passed;
+  }
+
+ private:
+  std::string bytes_;
+  sentencepiece::SentencePieceProcessor processor_;
+};
+
+}  // namespace
+
+std::shared_ptr<const TokenizerModel> make_sentence_piece_model(const std::string& bytes,
+                                                                const std::string& name) {
+  return std::make_shared<SentencePieceModel>(bytes, name);
+}
+
+}  // namespace calque

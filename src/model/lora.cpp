@@ -1,0 +1,58 @@
+#include "calque/model/lora.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+
+#include "calque/base/hash.h"
+
+namespace calque {
+namespace {
+
+struct NamedLinear {
+  const char* name;
+  Linear* linear;
+};
+
+std::vector<NamedLinear> matrices_of(const Block& block) {
+  return {{"qkv", block.attention->qkv.get()},
+          {"output", block.attention->output.get()},
+          {"up", block.feed_forward->up.get()},
+          {"down", block.feed_forward->down.get()}};
+}
+
+}  // namespace
+
+void add_adapters(Decoder& decoder, const AdapterShape& shape, uint64_t seed, bool half) {
+  for (auto& parameter : decoder.parameters()) parameter.set_requires_grad(false);
+  uint64_t drawn = 0;
+  for (const auto& block : decoder.blocks) {
+    for (const auto& [name, linear] : matrices_of(*block)) {
+      if (half) linear->weight.set_data(linear->weight.to(torch::kBFloat16));
+      if (std::find(shape.matrices.begin(), shape.matrices.end(), name) == shape.matrices.end()) continue;
+      linear->add_adapter(shape.rank, shape.scale, shape.dropout, mix(seed, 0x10A, drawn++));
+    }
+  }
+}
+
+bool has_adapters(const Decoder& decoder) {
+  return std::any_of(decoder.blocks.begin(), decoder.blocks.end(), [](const auto& block) {
+    const auto all = matrices_of(*block);
+    return std::any_of(all.begin(), all.end(),
+                       [](const NamedLinear& one) { return one.linear->adapter_up.defined(); });
+  });
+}
+
+std::shared_ptr<Decoder> merge_adapters(const Decoder& decoder) {
+  const torch::NoGradGuard no_gradients;
+  auto merged = std::make_shared<Decoder>(decoder.config());
+  const auto from = decoder.named_parameters();
+  for (const auto& parameter : merged->named_parameters()) parameter.value().copy_(from[parameter.key()]);
+  for (size_t i = 0; i < decoder.blocks.size(); ++i) {
+    const auto old = matrices_of(*decoder.blocks[i]), fresh = matrices_of(*merged->blocks[i]);
+    for (size_t j = 0; j < old.size(); ++j) fresh[j].linear->weight.copy_(old[j].linear->merged_weight());
+  }
+  return merged;
+}
+
+}  // namespace calque

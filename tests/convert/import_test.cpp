@@ -1,0 +1,346 @@
+// Models of others against the numbers that their own programs gave (tools/goldens/make_models.py).
+#include "calque/convert/import.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "calque/base/error.h"
+#include "calque/base/file.h"
+#include "calque/convert/checkpoint.h"
+#include "calque/convert/formats.h"
+#include "calque/convert/gguf.h"
+#include "calque/convert/hf_names.h"
+#include "calque/convert/quantised.h"
+#include "calque/data/sentence_piece_file.h"
+#include "temporary_folder.h"
+
+namespace calque {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::HasSubstr;
+
+const fs::path golden_models = fs::path(CALQUE_SOURCE_FOLDER) / "tests/golden/models";
+const fs::path golden_tokenizer = fs::path(CALQUE_SOURCE_FOLDER) / "tests/golden/tokenizer/bpe.model";
+
+json parse_file(const fs::path& path) { return json::parse(read_file(path)); }
+
+double worst(const std::vector<std::vector<float>>& found, const json& expected) {
+  if (found.size() != expected.size()) return 1e30;
+  double difference = 0;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (found[i].size() != expected[i].size()) return 1e30;
+    for (size_t j = 0; j < found[i].size(); ++j)
+      difference = std::max(difference, std::abs(found[i][j] - expected[i][j].get<double>()));
+  }
+  return difference;
+}
+
+std::string refusal(const std::function<void()>& what) {
+  try {
+    what();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+// A small Llama of our own with a real tokenizer, as a checkpoint.
+fs::path own_checkpoint(const TemporaryFolder& folder, AttentionKind attention = AttentionKind::causal) {
+  const std::string tokenizer = read_file(golden_tokenizer);
+  ModelConfig config;
+  config.layers = 2;
+  config.width = 32;
+  config.heads = 4;
+  config.key_value_heads = 2;
+  config.feed_forward_width = 64;
+  config.max_positions = 64;
+  config.attention = attention;
+  config.vocabulary = Tokenizer::from_bytes(tokenizer, "t").size();
+  Decoder decoder(config);
+  decoder.initialise(3);
+  CheckpointContent content;
+  for (const auto& [name, view] : hf_views(decoder)) content.weights.emplace_back(name, view.contiguous());
+  content.config = hf_config(config);
+  content.tokenizer = tokenizer;
+  write_checkpoint(folder / "own", content);
+  return folder / "own";
+}
+
+// A llama2.c file of the golden Llama: the same numbers in its order, rows of heads as it turns them.
+void write_llama2c(const fs::path& path, bool version_1) {
+  const ImportSource source = open_hf_folder(golden_models / "llama-grouped-untied");
+  const auto decoder = load_decoder(source);
+  std::string bytes;
+  const auto put = [&](const auto& value) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  const auto add = [&](const torch::Tensor& given) {
+    const torch::Tensor tensor = given.contiguous();
+    bytes.append(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes());
+  };
+  if (version_1) {
+    put(uint32_t{0x616b3432});
+    put(int32_t{1});
+  }
+  for (const int32_t number : {16, 28, 2, 4, 2, version_1 ? 40 : -40, 32}) put(number);
+  if (version_1) {
+    put(uint8_t{0});
+    bytes.resize(256, '\0');
+  }
+  const auto layer = [&](const std::string& name) {
+    for (int i = 0; i < 2; ++i) {
+      torch::Tensor value = source.tensors.at(fmt::format("model.layers.{}.{}.weight", i, name)).read();
+      if (name == "self_attn.q_proj") value = neighbours_together(value, 4);
+      if (name == "self_attn.k_proj") value = neighbours_together(value, 2);
+      add(value);
+    }
+  };
+  const auto one = [&](const std::string& name) { add(source.tensors.at(name).read()); };
+  if (version_1) {
+    layer("input_layernorm");
+    layer("post_attention_layernorm");
+    one("model.norm.weight");
+    one("model.embed_tokens.weight");
+  } else {
+    one("model.embed_tokens.weight");
+    layer("input_layernorm");
+  }
+  for (const char* name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"})
+    layer(name);
+  if (!version_1) layer("post_attention_layernorm");
+  for (const char* name : {"mlp.gate_proj", "mlp.down_proj", "mlp.up_proj"}) layer(name);
+  if (!version_1) {
+    one("model.norm.weight");
+    bytes.append(2 * 32 * 2 * sizeof(float), '\0');  // its tables of angles
+  }
+  one("lm_head.weight");
+  std::ofstream(path, std::ios::binary) << bytes;
+}
+
+}  // namespace
+
+TEST(Import, LogitsAreTransformers) {
+  for (const char* name : {"llama", "llama-grouped-untied", "llama-sharded", "gpt2"}) {
+    const json golden = parse_file(golden_models / name / "logits.json");
+    const auto logits = inspect_logits(golden_models / name, golden["ids"].get<std::vector<int64_t>>());
+    EXPECT_LT(worst(logits, golden["logits"]), 1e-4) << name;
+    // And again after it became a checkpoint of ours.
+    const TemporaryFolder folder;
+    ImportOptions options;
+    options.source = golden_models / name;
+    options.destination = folder / "imported";
+    import_model(options);
+    EXPECT_LT(worst(inspect_logits(folder / "imported", golden["ids"].get<std::vector<int64_t>>()),
+                    golden["logits"]),
+              1e-4);
+  }
+}
+
+TEST(Import, Llama2cFilesOfBothVersionsGiveTheSameLogits) {
+  const TemporaryFolder folder;
+  const json golden = parse_file(golden_models / "llama-grouped-untied/logits.json");
+  for (const bool version_1 : {false, true}) {
+    const fs::path file = folder / (version_1 ? "one.bin" : "zero.bin");
+    write_llama2c(file, version_1);
+    EXPECT_TRUE(is_llama2c(file));
+    EXPECT_LT(worst(inspect_logits(file, golden["ids"].get<std::vector<int64_t>>()), golden["logits"]), 1e-4);
+    std::string bytes = read_file(file);
+    bytes.pop_back();
+    EXPECT_THAT(refusal([&] { open_import_source(folder.write("cut.bin", bytes)); }),
+                HasSubstr("no format that is known"));
+  }
+}
+
+TEST(Quantised, EveryTypeExpandsAsInTheGgufPackage) {
+  const json golden = parse_file(golden_models / "blocks.json");
+  EXPECT_EQ(golden.size(), 11U);
+  for (const auto& [name, block] : golden.items()) {
+    const BlockType* type = find_block_type(name);
+    ASSERT_NE(type, nullptr) << name;
+    const std::string digits = block["bytes"];
+    std::string bytes;
+    for (size_t i = 0; i < digits.size(); i += 2)
+      bytes.push_back(static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16)));
+    std::vector<float> values(block["values"].size());
+    dequantise(*type, bytes, values);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double expected = block["values"][i].get<double>();
+      EXPECT_NEAR(values[i], expected, 1e-6 * (1 + std::abs(expected))) << name << " " << i;
+    }
+  }
+}
+
+TEST(Quantised, EightBitsComeBackNearlyTheSame) {
+  std::vector<float> values(96), back(96);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = std::sin(static_cast<float>(i) * 0.7F) * static_cast<float>(i % 5);
+  const std::string bytes = quantise_q8_0(values);
+  EXPECT_EQ(bytes.size(), 3U * 34);
+  dequantise(*find_block_type("Q8_0"), bytes, back);
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(back[i], values[i], 0.02);
+}
+
+TEST(Export, GgufAndHuggingFaceReadBackTheSame) {
+  const TemporaryFolder folder;
+  const fs::path own = own_checkpoint(folder);
+  const std::vector<int64_t> ids = {1, 40, 41, 7, 300};
+  const auto expected = inspect_logits(own, ids);
+  for (const char* type : {"F32", "F16", "Q8_0"}) {
+    ExportOptions options;
+    options.checkpoint = own;
+    options.destination = folder / (std::string(type) + ".gguf");
+    options.format = "gguf";
+    options.type = type;
+    const json told = export_model(options);
+    EXPECT_LT(told["largest_logit_difference"].get<double>(), std::string(type) == "F32" ? 1e-5 : 0.05)
+        << type;
+    const ImportSource source = open_import_source(options.destination);
+    EXPECT_TRUE(source.problems.empty());
+    // The tokenizer comes back too: the same pieces with the same ids.
+    const Tokenizer before = Tokenizer::load(golden_tokenizer),
+                    after = Tokenizer::from_bytes(*source.tokenizer, "t");
+    for (const char* text : {"Le chat dort.", "Where is the station?", "  deux  blancs", "été 漢字 🙂"})
+      EXPECT_EQ(after.encode(text), before.encode(text)) << text;
+  }
+  ExportOptions hf;
+  hf.checkpoint = own;
+  hf.destination = folder / "hf";
+  EXPECT_LT(export_model(hf)["largest_logit_difference"].get<double>(), 1e-6);
+  EXPECT_THAT(refusal([&] { export_model(hf); }), HasSubstr("exists already"));
+}
+
+TEST(Export, APrefixModelIsRefusedUnlessAskedFor) {
+  const TemporaryFolder folder;
+  ExportOptions options;
+  options.checkpoint = own_checkpoint(folder, AttentionKind::prefix);
+  options.destination = folder / "out.gguf";
+  options.format = "gguf";
+  EXPECT_THAT(refusal([&] { export_model(options); }), HasSubstr("a prefix model"));
+  EXPECT_FALSE(fs::exists(options.destination));
+  options.causal = true;
+  EXPECT_NO_THROW(export_model(options));
+}
+
+TEST(Import, APrunedVocabularyKeepsLogitsAndEncodesTheCorpusAsBefore) {
+  const TemporaryFolder folder;
+  const fs::path own = own_checkpoint(folder);
+  CorpusPart part;
+  part.pairs = folder.write(
+      "corpus.tsv", "Le petit chat dort.\tThe little cat sleeps.\nOù vas-tu ?\tWhere are you going?\n");
+  ImportOptions options;
+  options.source = own;
+  options.destination = folder / "pruned";
+  options.prune_to = {part};
+  const json told = import_model(options);
+  EXPECT_LT(told["pieces"].get<int64_t>(), told["pieces_before"].get<int64_t>() * 2 / 3);
+  const Tokenizer before = Tokenizer::load(own / "tokenizer.model"),
+                  after = Tokenizer::load(folder / "pruned/tokenizer.model");
+  std::vector<int64_t> old_ids = {before.begin_id()}, new_ids = {after.begin_id()};
+  for (const char* text : {"Le petit chat dort.", "Where are you going?", "The little cat sleeps."}) {
+    const auto old_pieces = before.encode(text), new_pieces = after.encode(text);
+    ASSERT_EQ(old_pieces.size(), new_pieces.size()) << text;
+    for (size_t i = 0; i < old_pieces.size(); ++i) {
+      EXPECT_EQ(before.piece(old_pieces[i]), after.piece(new_pieces[i]));
+      old_ids.push_back(old_pieces[i]);
+      new_ids.push_back(new_pieces[i]);
+    }
+  }
+  EXPECT_EQ(after.decode(after.encode("zèbre €")), "zèbre €");  // bytes are still there
+  const auto wide = inspect_logits(own, old_ids), narrow = inspect_logits(folder / "pruned", new_ids);
+  for (size_t row = 0; row < wide.size(); ++row) {
+    for (size_t i = 0; i < old_ids.size(); ++i)
+      EXPECT_NEAR(narrow[row][static_cast<size_t>(new_ids[i])], wide[row][static_cast<size_t>(old_ids[i])],
+                  1e-5);
+  }
+}
+
+TEST(Import, WhatIsMissingSurplusOrMisshapenIsNamed) {
+  const TemporaryFolder folder;
+  const auto change = [&](const std::function<void(NamedTensors&)>& edit) {
+    fs::remove_all(folder / "changed");
+    fs::create_directory(folder / "changed");
+    fs::copy(golden_models / "llama/config.json", folder / "changed/config.json");
+    const Safetensors file(golden_models / "llama/model.safetensors");
+    NamedTensors tensors;
+    for (const auto& [name, entry] : file.entries()) tensors.emplace_back(name, file.tensor(name).clone());
+    edit(tensors);
+    write_safetensors(folder / "changed/model.safetensors", tensors, {});
+    return refusal([&] { load_decoder(open_import_source(folder / "changed")); });
+  };
+  EXPECT_EQ(change([](NamedTensors&) {}), "accepted");
+  EXPECT_THAT(change([](NamedTensors& all) { all.erase(all.begin() + 3); }), HasSubstr("is missing"));
+  EXPECT_THAT(change([](NamedTensors& all) { all.emplace_back("model.extra", torch::zeros({2})); }),
+              HasSubstr("model.extra [2] is not part of this model"));
+  EXPECT_THAT(change([](NamedTensors& all) {
+                for (auto& [name, tensor] : all) {
+                  if (name == "model.norm.weight") tensor = torch::zeros({17});
+                }
+              }),
+              HasSubstr("is [17], [16] wanted"));
+}
+
+TEST(Import, HostileFilesAreRefused) {
+  const TemporaryFolder folder;
+  const fs::path own = own_checkpoint(folder);
+  ExportOptions options;
+  options.checkpoint = own;
+  options.destination = folder / "good.gguf";
+  options.format = "gguf";
+  options.type = "Q8_0";
+  export_model(options);
+  const std::string good = read_file(options.destination);
+  const auto open = [&](const std::string& bytes) {
+    return refusal([&] {
+      const ImportSource source = open_import_source(folder.write("bad.gguf", bytes));
+      load_decoder(source);
+    });
+  };
+  EXPECT_EQ(open(good), "accepted");
+  EXPECT_NE(open(good.substr(0, good.size() - 1000)), "accepted");
+  EXPECT_NE(open(good.substr(0, 100)), "accepted");
+  const auto with = [&](size_t at, uint64_t value) {
+    std::string bytes = good;
+    bytes.replace(at, sizeof value, reinterpret_cast<const char*>(&value), sizeof value);
+    return open(bytes);
+  };
+  EXPECT_THAT(with(8, 1ULL << 60), HasSubstr("tensors and"));
+  EXPECT_THAT(with(16, 1ULL << 60), HasSubstr("tensors and"));
+  EXPECT_THAT(with(24, 1ULL << 62), HasSubstr("ends too early"));
+  std::string version = good;
+  version[4] = 9;
+  EXPECT_THAT(open(version), HasSubstr("version 9"));
+  // Every single byte of the header changed, one at a time: an answer each time, never a crash.
+  for (size_t at = 0; at < 1200; at += 7) {
+    std::string bytes = good;
+    bytes[at] = static_cast<char>(bytes[at] ^ 0xFF);
+    open(bytes);
+  }
+  const fs::path index = folder / "sharded";
+  fs::create_directory(index);
+  fs::copy(golden_models / "llama/config.json", index / "config.json");
+  folder.write("sharded/model.safetensors.index.json",
+               R"({"weight_map": {"a": "../own/model.safetensors"}})");
+  EXPECT_THAT(refusal([&] { open_import_source(index); }), HasSubstr("is no name of a file beside it"));
+}
+
+TEST(Inspect, SaysWhatItIsAndWhyNot) {
+  const TemporaryFolder folder;
+  const json told = inspect_model(golden_models / "gpt2");
+  EXPECT_TRUE(told["importable"].get<bool>());
+  EXPECT_EQ(told["architecture"], "gpt2");
+  EXPECT_EQ(told["model"]["layers"], 2);
+  fs::create_directory(folder / "other");
+  json config = parse_file(golden_models / "llama/config.json");
+  config["rope_parameters"] = {{"rope_type", "llama3"}, {"rope_theta", 10000.0}};
+  folder.write("other/config.json", config.dump());
+  fs::copy(golden_models / "llama/model.safetensors", folder / "other/model.safetensors");
+  const json scaled = inspect_model(folder / "other");
+  EXPECT_FALSE(scaled["importable"].get<bool>());
+  EXPECT_THAT(scaled["problems"][0].get<std::string>(), HasSubstr("rope scaling (llama3) is not supported"));
+}
+
+}  // namespace calque

@@ -1,0 +1,185 @@
+// Going on from a model that exists: full fine-tuning, adapters, freezing, learning rates.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "calque/base/error.h"
+#include "calque/base/file.h"
+#include "calque/base/log.h"
+#include "calque/convert/checkpoint.h"
+#include "calque/convert/hf_names.h"
+#include "calque/kernels/frozen_linear.h"
+#include "calque/model/lora.h"
+#include "calque/train/assembly.h"
+#include "calque/train/training.h"
+#include "train/small_run.h"
+
+namespace calque {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TuningTest : public testing::Test {
+ protected:
+  TuningTest() {
+    log::start(log::Verbosity::quiet);
+    RunConfig base = small_run(folder_);
+    base.run = "base";
+    base.model.attention = AttentionKind::causal;
+    base.train.validate_sentences = 0;
+    train_run(base);
+    base_ = folder_ / "runs/base/checkpoints/last";
+  }
+  TrainingResult train_run(const RunConfig& config, bool resume = false) {
+    TrainingOptions options;
+    options.runs = folder_ / "runs";
+    options.resume = resume;
+    return train(config, options);
+  }
+  // As a person would write it: a file with what differs from the base.
+  RunConfig tuned(const std::string& run, const std::string& model) const {
+    const std::string corpus = (source_folder() / "data/everyday").string();
+    const auto file = folder_.write(
+        run + ".yaml", "run: " + run + "\ndata: {train: " + corpus + "/natural-train.tsv, valid: " + corpus +
+                           "/natural-test.tsv, max_tokens: 100}\nmodel: {init_from: " + base_.string() +
+                           model +
+                           "}\ntrain: {batch_tokens: 512, steps: 12, warmup_steps: 2, learning_rate: 3e-3, "
+                           "checkpoint_every: 6, validate_every: 0, validate_sentences: 0, threads: 2}\n");
+    return read_run_config(file, {});
+  }
+  std::shared_ptr<Decoder> result_of(const std::string& run) const {
+    return Checkpoint(folder_ / "runs" / run / "checkpoints/last").make_decoder();
+  }
+
+  TemporaryFolder folder_;
+  fs::path base_;
+};
+
+double change(const Decoder& a, const Decoder& b, const std::string& name) {
+  return (a.named_parameters()[name] - b.named_parameters()[name]).abs().max().item<double>();
+}
+
+}  // namespace
+
+TEST_F(TuningTest, TheBasesArchitectureAndTokenizerAreTakenOverAndKeysBesideItWin) {
+  const RunConfig config = tuned("plain", ", attention: prefix");
+  EXPECT_EQ(config.model.width, 32);
+  EXPECT_EQ(config.model.layers, 2);
+  EXPECT_EQ(config.model.attention, AttentionKind::prefix);
+  EXPECT_EQ(tuned("causal", "").model.attention, AttentionKind::causal);
+  const auto before = Checkpoint(base_).make_decoder();
+  train_run(config);
+  const auto after = result_of("plain");
+  EXPECT_EQ(after->config().attention, AttentionKind::prefix);
+  EXPECT_GT(change(*before, *after, "block_1.attention.qkv.weight"), 1e-4);
+  EXPECT_LT(change(*before, *after, "block_1.attention.qkv.weight"),
+            0.2);  // it went on, it did not begin anew
+  EXPECT_EQ(read_file(folder_ / "runs/plain/tokenizer.model"), read_file(base_ / "tokenizer.model"));
+}
+
+TEST_F(TuningTest, WhatIsFrozenStaysAndWhatIsSlowedMovesLess) {
+  const auto before = Checkpoint(base_).make_decoder();
+  train_run(tuned("frozen", ", freeze_embedding: true, freeze_layers: 1"));
+  const auto frozen = result_of("frozen");
+  EXPECT_EQ(change(*before, *frozen, "embedding.weight"), 0);
+  EXPECT_EQ(change(*before, *frozen, "block_0.feed_forward.up.weight"), 0);
+  EXPECT_GT(change(*before, *frozen, "block_1.feed_forward.up.weight"), 1e-4);
+  train_run(tuned("full", ""));
+  train_run(tuned("slow", ", imported_rate: 0.1, layer_decay: 0.5"));
+  const auto full = result_of("full"), slow = result_of("slow");
+  EXPECT_LT(change(*before, *slow, "block_1.feed_forward.up.weight"),
+            change(*before, *full, "block_1.feed_forward.up.weight") / 3);
+  EXPECT_LT(change(*before, *slow, "block_0.feed_forward.up.weight"),
+            change(*before, *slow, "block_1.feed_forward.up.weight") * 0.9);
+}
+
+TEST_F(TuningTest, AdaptersAreSavedAloneStandOnTheirBaseAndResumeInTheSameBits) {
+  const RunConfig config = tuned("lora", ", lora: {rank: 4, dropout: 0.1, matrices: [qkv, down]}");
+  const TrainingResult result = train_run(config);
+  EXPECT_EQ(result.summary["trained_parameters"].get<int64_t>(), 2 * 4 * ((32 + 96) + (48 + 32)));
+  const fs::path checkpoint = folder_ / "runs/lora/checkpoints/last";
+  EXPECT_FALSE(fs::exists(checkpoint / "model.safetensors"));
+  const auto before = Checkpoint(base_).make_decoder(), after = result_of("lora");
+  EXPECT_GT(change(*before, *after, "block_0.attention.qkv.weight"), 1e-4);
+  EXPECT_EQ(change(*before, *after, "block_0.feed_forward.up.weight"), 0);
+  EXPECT_EQ(after->parameter_count(), before->parameter_count());  // merged
+
+  RunConfig half = config;
+  half.run = "stopped";
+  half.train.steps = 6;
+  half.train.schedule = ScheduleKind::constant;
+  RunConfig whole = half;
+  whole.run = "straight";
+  whole.train.steps = 12;
+  whole.train.decay_share = half.train.decay_share = 0;
+  train_run(half);
+  RunConfig on = whole;
+  on.run = "stopped";
+  train_run(on, true);
+  train_run(whole);
+  EXPECT_EQ(read_file(folder_ / "runs/stopped/checkpoints/last/adapters.safetensors"),
+            read_file(folder_ / "runs/straight/checkpoints/last/adapters.safetensors"));
+
+  // Another base under the same name is noticed.
+  const std::string weights = read_file(base_ / "model.safetensors");
+  std::string other = weights;
+  other.back() = static_cast<char>(other.back() ^ 1);
+  write_file(base_ / "model.safetensors", other);
+  EXPECT_THROW(result_of("lora"), UserError);
+  write_file(base_ / "model.safetensors", weights);
+  EXPECT_NO_THROW(result_of("lora"));
+}
+
+TEST_F(TuningTest, ABaseInHalfPrecisionTrainsNearlyTheSame) {
+  train_run(tuned("wide", ", lora: {rank: 4}"));
+  train_run(tuned("half", ", lora: {rank: 4}, half_base: true"));
+  const auto wide = result_of("wide"), half = result_of("half");
+  EXPECT_LT(change(*wide, *half, "block_0.attention.qkv.weight"), 0.02);
+}
+
+TEST_F(TuningTest, ContradictionsAreNamed) {
+  EXPECT_THROW(tuned("a", ", lora: {rank: 4, matrices: [kqv]}"), UserError);
+  EXPECT_THROW(tuned("b", ", half_base: true"), UserError);
+  RunConfig config = small_run(folder_);
+  config.tuning.lora.rank = 4;
+  EXPECT_THROW(check_tuning(config.tuning), UserError);
+  RunConfig missing = tuned("c", "");
+  missing.tuning.init_from = folder_ / "nowhere";
+  EXPECT_THROW(train_run(missing), UserError);
+}
+
+TEST(Lora, MergedEqualsBeside) {
+  ModelConfig config;
+  config.layers = 2;
+  config.width = 16;
+  config.heads = 2;
+  config.feed_forward_width = 24;
+  config.max_positions = 32;
+  config.vocabulary = 30;
+  Decoder decoder(config);
+  decoder.initialise(1);
+  add_adapters(decoder, {3, 1.5, 0, {"qkv", "output", "up", "down"}}, 1, false);
+  const torch::NoGradGuard no_gradients;
+  for (const auto& parameter : decoder.named_parameters()) {
+    if (parameter.key().find("adapter_up") != std::string::npos) parameter.value().normal_(0, 0.3);
+  }
+  Batch batch;
+  batch.add({{1}, {3}, 2}, std::vector<int32_t>{10, 11, 12}, std::vector<int32_t>{20, 21});
+  const auto merged = merge_adapters(decoder);
+  EXPECT_TRUE(has_adapters(decoder));
+  EXPECT_FALSE(has_adapters(*merged));
+  const Layout layout = make_layout(batch, true);
+  const auto tokens = index_tensor(batch.tokens);
+  EXPECT_LT((decoder.logits(tokens, layout) - merged->logits(tokens, layout)).abs().max().item<double>(),
+            1e-5);
+}
+
+TEST(FrozenLinear, EqualsTheProductWithTheWidenedWeight) {
+  const auto weight = torch::randn({7, 5}).to(torch::kBFloat16);
+  auto x = torch::randn({3, 5}).set_requires_grad(true), y = x.detach().clone().set_requires_grad(true);
+  const auto bias = torch::randn({7});
+  frozen_linear(x, weight, bias).square().sum().backward();
+  torch::linear(y, weight.to(torch::kFloat32), bias).square().sum().backward();
+  EXPECT_LT((x.grad() - y.grad()).abs().max().item<double>(), 1e-5);
+}
+
+}  // namespace calque
