@@ -74,7 +74,7 @@ std::vector<int64_t> ids_of(const std::string& text) {
 
 void print_inspection(const json& told) {
   const auto line = [](const std::string& name, const std::string& value) {
-    print(fmt::format("{:<20}{}\n", name, value));
+    print(fmt::format("{:<24}{}\n", name, value));
   };
   line("format", told["format"].get<std::string>());
   if (told.contains("architecture")) line("architecture", told["architecture"].get<std::string>());

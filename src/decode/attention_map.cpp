@@ -54,7 +54,7 @@ AttentionMap map_attention(const Decoder& decoder, const Tokenizer& tokenizer, c
   const PieceWords source_words = words_of(tokenizer, source);
   PieceWords target_words = words_of(tokenizer, target);
   target_words.word_of.push_back(target_words.words.size());
-  target_words.words.emplace_back("⏹");
+  target_words.words.emplace_back("(end)");
   AttentionMap map{source_words.words, target_words.words, {}};
   map.weights.assign(map.target.size(), std::vector<double>(map.source.size(), 0.0));
   const auto first = static_cast<int64_t>(format.begin.size());

@@ -26,7 +26,8 @@ json TrainingProgress::to_json() const {
           {"best_step", best_step},
           {"validations_without_gain", validations_without_gain},
           {"skipped_steps", skipped_steps},
-          {"bad_steps_in_a_row", bad_steps_in_a_row}};
+          {"bad_steps_in_a_row", bad_steps_in_a_row},
+          {"train_hash", train_hash}};
 }
 
 TrainingProgress TrainingProgress::from_json(const json& j) {
@@ -43,6 +44,7 @@ TrainingProgress TrainingProgress::from_json(const json& j) {
   p.validations_without_gain = j.at("validations_without_gain");
   p.skipped_steps = j.at("skipped_steps");
   p.bad_steps_in_a_row = j.at("bad_steps_in_a_row");
+  p.train_hash = j.value("train_hash", "");
   return p;
 }
 

@@ -123,7 +123,14 @@ class Run {
         valid_(validation_batches(config, tokenizer_, cache_)) {
     if (!config.data.valid.empty() && !is_text(config.data.valid) && config.train.validate_sentences > 0)
       valid_text_ = read_test_set(config.data.valid, "valid", config.train.validate_sentences);
+    const std::string train_hash = hex(hash_corpus(config.data.train));
     if (resuming_) resume();
+    std::string& known = trainer_.progress().train_hash;
+    if (!known.empty() && known != train_hash) {
+      throw UserError("data.train is not what the run was begun with; it cannot change on resume",
+                      "bring the corpus back as it was, or begin another run: run=NAME");
+    }
+    known = train_hash;
   }
 
   TrainingResult run() {

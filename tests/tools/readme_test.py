@@ -34,7 +34,7 @@ class Readme(unittest.TestCase):
         for split in ("train", "valid", "test"):
             source = "natural-train.tsv" if split == "train" else "natural-test.tsv"
             shutil.copy(ROOT / "data/everyday" / source, self.folder / "my" / f"{split}.tsv")
-        for name in ("configs", "data"):
+        for name in ("configs", "data", "checkpoints"):
             (self.folder / name).symlink_to(ROOT / name)
         yaml = [block for block in blocks("yaml") if block.startswith("# my.yaml")]
         self.assertEqual(len(yaml), 1)

@@ -7,11 +7,11 @@ fail() { echo "FAILED: $*"; exit 1; }
 command -v shellcheck >/dev/null || { echo "shellcheck is not installed: skipped"; exit 77; }
 shellcheck "${scripts[@]}"
 
-for script in tools/setup tools/build tools/test tools/demo tools/package tools/get-data; do
+for script in tools/setup tools/build tools/test tools/demo tools/package tools/get-data tools/get-checkpoint; do
   [ -x "$script" ] || fail "$script has no run bit"
   "$script" --help | grep -qi usage || fail "$script --help says nothing of its usage"
 done
-for script in tools/setup tools/demo tools/package tools/get-data; do
+for script in tools/setup tools/demo tools/package tools/get-data tools/get-checkpoint; do
   code=0
   "$script" --no-such-option 2>/dev/null || code=$?
   [ $code = 2 ] || fail "$script takes --no-such-option (exit $code)"

@@ -157,6 +157,19 @@ TEST_F(TrainingTest, WhatMakesOtherTensorsCannotChangeOnResume) {
   EXPECT_EQ(refusal(config, true), "model.width is 32 in the run and 64 now; it cannot change on resume");
 }
 
+TEST_F(TrainingTest, AnotherCorpusIsNoticedOnResume) {
+  RunConfig config = small_run(folder_);
+  const std::string corpus = read_file(config.data.train.front().pairs);
+  config.data.train.front().pairs = folder_.write("train.tsv", corpus);
+  config.train.steps = 10;
+  run(config);
+  config.train.steps = 20;
+  folder_.write("train.tsv", corpus + "Encore un.\tOne more.\n");
+  EXPECT_THAT(refusal(config, true), HasSubstr("data.train is not what the run was begun with"));
+  folder_.write("train.tsv", corpus);
+  EXPECT_EQ(run(config, true).end, TrainingEnd::limit);
+}
+
 TEST_F(TrainingTest, ADamagedCheckpointFallsBackToTheOneBefore) {
   RunConfig config = small_run(folder_);
   run(config);

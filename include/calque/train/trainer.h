@@ -31,6 +31,7 @@ struct TrainingProgress {
   int64_t validations_without_gain = 0;
   int64_t skipped_steps = 0;
   int64_t bad_steps_in_a_row = 0;
+  std::string train_hash;  // of the corpus, by which a changed one is noticed
 
   nlohmann::json to_json() const;
   static TrainingProgress from_json(const nlohmann::json& json);
