@@ -31,7 +31,14 @@ void list_experiments() {
 
 void add_to_page(Page& page, const std::string& name, const ExperimentResult& result) {
   page.heading(name);
-  page.code(to_text(name, result));
+  page.paragraph(result.explanation);
+  std::string table =
+      "<table class=\"claims\"><tr><th>claim</th><th>expected</th><th>found</th><th></th></tr>\n";
+  for (const Claim& claim : result.claims) {
+    table += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", escape_html(claim.claim),
+                         escape_html(claim.expected), escape_html(claim.found), claim.holds ? "✓" : "✗");
+  }
+  page.raw(table + "</table>\n");
   for (const Figure& figure : result.figures) {
     page.paragraph(figure.title);
     page.raw(figure.html);

@@ -118,6 +118,9 @@ std::string bar_chart(const BarChart& chart) {
         left, width - right, to_y(tick), to_y(tick), left - 8, to_y(tick) + 4, tick_text(tick));
   }
   const double group_width = (width - left - right) / static_cast<double>(chart.groups.size());
+  const bool by_series =
+      chart.series.size() > 1 || (chart.series.size() == 1 && !chart.series.front().empty());
+  const bool crowded = chart.groups.size() > 12;  // then there is no room for each bar's number
   for (size_t g = 0; g < chart.groups.size(); ++g) {
     const BarGroup& group = chart.groups[g];
     const double middle = left + group_width * (static_cast<double>(g) + 0.5);
@@ -126,7 +129,7 @@ std::string bar_chart(const BarChart& chart) {
       const Bar& bar = group.bars[i];
       const double x =
           middle + bar_width * (static_cast<double>(i) - static_cast<double>(group.bars.size()) / 2);
-      const size_t colour = chart.series.size() > 1 ? i % 6 : g % 6;
+      const size_t colour = by_series ? i % 6 : g % 6;
       svg += fmt::format(
           "<rect class=\"bar series-{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
           "height=\"{:.1f}\"><title>{}: "
@@ -139,6 +142,7 @@ std::string bar_chart(const BarChart& chart) {
             "<path class=\"whisker\" d=\"M{0:.1f},{1:.1f}V{2:.1f}M{3:.1f},{1:.1f}h8M{3:.1f},{2:.1f}h8\"/>\n",
             centre, to_y(bar.low), to_y(bar.high), centre - 4);
       }
+      if (crowded) continue;
       svg +=
           fmt::format("<text class=\"tick\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.1f}</text>\n",
                       centre, to_y(std::max(bar.high, 0.0)) - 5, bar.value);
@@ -164,8 +168,9 @@ std::string heat_map(const HeatMap& map) {
   for (size_t row = 0; row < map.rows.size(); ++row) {
     html += "<tr><th>" + escape_html(map.rows[row]) + "</th>";
     for (const double value : map.values[row]) {
-      html += fmt::format("<td style=\"--share:{:.0f}%\" title=\"{:.3f}\">{}</td>", value * 100, value,
-                          value >= 0.005 ? fmt::format("{:.2f}", value).substr(value < 1 ? 1 : 0) : "");
+      std::string text = value >= 0.005 ? fmt::format("{:.2f}", value) : "";
+      if (text.starts_with("0")) text.erase(0, 1);
+      html += fmt::format("<td style=\"--share:{:.0f}%\" title=\"{:.3f}\">{}</td>", value * 100, value, text);
     }
     html += "</tr>\n";
   }

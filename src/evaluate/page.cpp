@@ -33,6 +33,8 @@ table { border-collapse: collapse; } .sides { width: 100%; background: var(--car
 .sides th { text-align: left; vertical-align: top; color: var(--soft); font-weight: 400; font-size: .85rem; padding: .25rem .8rem; width: 9rem; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; max-width: 9rem; }
 .sides td { padding: .25rem .8rem .25rem 0; } .number { text-align: right; font-variant-numeric: tabular-nums; color: var(--soft); }
 mark { background: color-mix(in srgb, var(--c1) 28%, transparent); color: inherit; border-radius: 3px; padding: 0 .15em; }
+.claims { width: 100%; font-size: .9rem; margin: .6rem 0 1.2rem; } .claims td, .claims th { text-align: left; vertical-align: top; padding: .3rem .7rem .3rem 0; border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
+.claims td:nth-child(1) { width: 50%; } .claims th { color: var(--soft); font-weight: 500; }
 .heat { font-size: .85rem; margin: .5rem 0 1rem; } .heat th { font-weight: 500; padding: .15rem .5rem; text-align: right; } .heat .column { writing-mode: vertical-rl; transform: rotate(180deg); text-align: left; vertical-align: bottom; }
 .heat td { min-width: 2.6rem; height: 1.9rem; text-align: center; font-variant-numeric: tabular-nums; background: color-mix(in srgb, var(--c0) var(--share), var(--paper)); }
 pre { background: var(--card); border-radius: 8px; padding: 1rem; overflow-x: auto; font-size: .82rem; line-height: 1.45; } .empty { color: var(--soft); }
@@ -85,7 +87,10 @@ std::string Page::html() const {
 }
 
 std::string standalone_figure(const std::string& title, const std::string& html) {
-  // HTML inside a picture: what pages are drawn with serves here too. Tags must be closed as XML wants them.
+  // HTML inside a picture: what pages are drawn with serves here too. XML wants to be told what a chart is.
+  std::string named = html;
+  if (const size_t at = named.find("<svg "); at != std::string::npos)
+    named.insert(at + 5, "xmlns=\"http://www.w3.org/2000/svg\" ");
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 800 420\" width=\"800\" "
       "height=\"420\">\n<foreignObject width=\"800\" "
@@ -94,7 +99,7 @@ std::string standalone_figure(const std::string& title, const std::string& html)
       "var(--ink); font: 15px/1.4 system-ui, sans-serif; padding: 12px 20px; height: 396px; "
       "}}</style>\n<p><b>{}</b></p>\n{}</div></foreignObject>\n"
       "</svg>\n",
-      style, escape_html(title), html);
+      style, escape_html(title), named);
 }
 
 }  // namespace calque
