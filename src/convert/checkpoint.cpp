@@ -15,6 +15,29 @@ namespace calque {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+namespace {
+
+// What `transformers` wants to know of a tokenizer beside its file.
+json tokenizer_settings(const std::string& bytes) {
+  const Tokenizer tokenizer = Tokenizer::from_bytes(bytes, "tokenizer");
+  json settings = {{"bos_token", tokenizer.piece(tokenizer.begin_id())},
+                   {"eos_token", tokenizer.piece(tokenizer.end_id())},
+                   {"clean_up_tokenization_spaces", false}};
+  if (std::string(tokenizer.file_name()) == "tokenizer.json") {
+    settings["tokenizer_class"] = "PreTrainedTokenizerFast";
+    return settings;
+  }
+  settings.update({{"tokenizer_class", "LlamaTokenizer"},
+                   {"unk_token", tokenizer.piece(tokenizer.unknown_id())},
+                   {"add_bos_token", true},
+                   {"add_eos_token", false},
+                   {"add_prefix_space", true},
+                   {"legacy", false}});
+  return settings;
+}
+
+}  // namespace
+
 void write_checkpoint(const fs::path& folder, const CheckpointContent& content) {
   const fs::path temporary = folder.parent_path() / ("." + folder.filename().string() + ".tmp");
   fs::remove_all(temporary);  // what a killed process may have left
@@ -25,7 +48,10 @@ void write_checkpoint(const fs::path& folder, const CheckpointContent& content) 
     write_safetensors(temporary / "adapters.safetensors", content.adapters, {});
   }
   write_file(temporary / "config.json", content.config.dump(2) + "\n");
-  if (!content.tokenizer.empty()) write_file(temporary / content.tokenizer_file, content.tokenizer);
+  if (!content.tokenizer.empty()) {
+    write_file(temporary / content.tokenizer_file, content.tokenizer);
+    write_file(temporary / "tokenizer_config.json", tokenizer_settings(content.tokenizer).dump(2) + "\n");
+  }
   if (!content.progress.is_null())
     write_safetensors(temporary / "state.safetensors", content.state,
                       {{"progress", content.progress.dump()}});

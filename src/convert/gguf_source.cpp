@@ -255,7 +255,7 @@ class Reader {
       }
       vocabulary[tokens[i].get<std::string>()] = i;
     }
-    return json{
+    json file = {
         {"version", "1.0"},
         {"truncation", nullptr},
         {"padding", nullptr},
@@ -270,9 +270,9 @@ class Reader {
           {"dropout", nullptr},
           {"unk_token", nullptr},
           {"vocab", vocabulary},
-          {"merges", merges}}},
-        {"calque", {{"begin", begin}, {"end", end}}}}
-        .dump();
+          {"merges", merges}}}};
+    set_begin_and_end(file, begin, end);
+    return file.dump();
   }
 
   std::string name_;

@@ -81,8 +81,10 @@ std::string convert_tokenizer(const fs::path& file, int64_t begin, int64_t end) 
   if (bytes.starts_with('{')) {
     json tokenizer = json::parse(bytes, nullptr, false);
     if (!tokenizer.is_object()) throw UserError(fmt::format("{}: not a tokenizer.json", file.string()));
-    if (!tokenizer.contains("calque"))
-      tokenizer["calque"] = {{"begin", begin < 0 ? end : begin}, {"end", end}};
+    if (!tokenizer.contains("model") || !tokenizer["model"].is_object() ||
+        !tokenizer["model"].contains("vocab"))
+      throw UserError(fmt::format("{}: not a tokenizer.json", file.string()));
+    if (end >= 0) set_begin_and_end(tokenizer, begin < 0 ? end : begin, end);
     return tokenizer.dump();
   }
   // A SentencePiece model begins with its first piece: field 1, a message. llama2.c's begins with a small

@@ -5,6 +5,7 @@
 #include <unicode/regex.h>
 
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <queue>
 #include <unordered_map>
@@ -124,8 +125,8 @@ class ByteLevelBpe : public TokenizerModel {
     file["model"]["vocab"] = vocabulary;
     file["model"]["merges"] = merges;
     file["added_tokens"] = added;
-    file["calque"]["begin"] = places.contains(begin_) ? places.at(begin_) : -1;
-    file["calque"]["end"] = places.contains(end_) ? places.at(end_) : -1;
+    if (places.contains(begin_) && places.contains(end_))
+      set_begin_and_end(file, places.at(begin_), places.at(end_));
     return file.dump();
   }
 
@@ -208,11 +209,23 @@ class ByteLevelBpe : public TokenizerModel {
       byte_level = read_split(file["pre_tokenizer"]);
     if (!byte_level)
       refuse("its pieces are not byte-level", "a SentencePiece tokenizer.model is needed for it");
-    const json own = file.value("calque", json::object());
-    begin_ = own.value("begin", -1);
-    end_ = own.value("end", -1);
+    read_begin_and_end(file.value("post_processor", json()));
     for (const int32_t id : {begin_, end_}) {
       if (id < 0 || id >= size()) refuse("it does not say which pieces begin and end a text");
+    }
+  }
+
+  // The template's first piece begins a text; the other one that it knows, or else the same, ends it.
+  void read_begin_and_end(const json& processor) {
+    if (!processor.is_object() || processor.value("type", "") != "TemplateProcessing") return;
+    const json known = processor.value("special_tokens", json::object());
+    const json single = processor.value("single", json::array());
+    if (single.empty() || !single.front().contains("SpecialToken")) return;
+    const std::string first = single.front()["SpecialToken"].value("id", "");
+    for (const auto& [name, token] : known.items()) {
+      const auto id = static_cast<int32_t>(check_id(token.at("ids").at(0)));
+      if (name == first) begin_ = id;
+      if (name != first || known.size() == 1) end_ = id;
     }
   }
 
@@ -397,6 +410,26 @@ class ByteLevelBpe : public TokenizerModel {
 };
 
 }  // namespace
+
+void set_begin_and_end(json& file, int64_t begin, int64_t end) {
+  std::map<int64_t, std::string> names;
+  for (const auto& [text, id] : file["model"]["vocab"].items()) {
+    if (id == begin || id == end) names[id.get<int64_t>()] = text;
+  }
+  for (const json& token : file.value("added_tokens", json::array())) {
+    const auto id = token.value("id", int64_t{-1});
+    if (id == begin || id == end) names[id] = token.value("content", "");
+  }
+  const json sequence = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}},
+             second = {{"Sequence", {{"id", "B"}, {"type_id", 1}}}};
+  const json first = {{"SpecialToken", {{"id", names[begin]}, {"type_id", 0}}}};
+  json known = json::object();
+  for (const auto& [id, name] : names) known[name] = {{"id", name}, {"ids", {id}}, {"tokens", {name}}};
+  file["post_processor"] = {{"type", "TemplateProcessing"},
+                            {"single", {first, sequence}},
+                            {"pair", {first, sequence, second}},
+                            {"special_tokens", known}};
+}
 
 std::shared_ptr<const TokenizerModel> make_byte_level_bpe(const std::string& text, const std::string& name) {
   return std::make_shared<ByteLevelBpe>(text, name);

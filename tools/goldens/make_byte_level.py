@@ -4,7 +4,7 @@ SmolLM2's, which takes each digit by itself), and the ids that it gives. Writes 
 import json
 import random
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 from make_tokenizer import ODD, OUT, random_text, sentences
 
@@ -23,8 +23,9 @@ def main():
         tokenizer.train_from_iterator(rng.sample(lines, 4000), trainers.BpeTrainer(
             vocab_size=600, special_tokens=["<|endoftext|>", "<|im_start|>", "<|im_end|>"], show_progress=False,
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+        tokenizer.post_processor = processors.TemplateProcessing(single="<|im_start|> $A", pair="<|im_start|> $A $B:1",
+                                                                  special_tokens=[("<|im_start|>", 1), ("<|im_end|>", 2)])
         model = json.loads(tokenizer.to_str())
-        model["calque"] = {"begin": 1, "end": 2}
         model["ids"] = [{"text": text, "ids": tokenizer.encode(text, add_special_tokens=False).ids} for text in texts]
         (OUT / f"{name}.json").write_text(json.dumps(model, ensure_ascii=True) + "\n", encoding="utf-8")
         print(f"{name}: {len(texts)} texts")

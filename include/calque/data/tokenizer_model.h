@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,6 +39,10 @@ class TokenizerModel {
   // Every piece that encoding `id`'s own text passes through, itself included.
   virtual std::vector<int32_t> parts_of(int32_t id) const = 0;
 };
+
+// A tokenizer.json says which pieces begin and end a text in its post-processor: a template that puts the
+// first before a text and knows the other. `tokenizers` reads it too. `file` must hold both ids.
+void set_begin_and_end(nlohmann::json& file, int64_t begin, int64_t end);
 
 // `name` stands for the file in messages.
 std::shared_ptr<const TokenizerModel> make_sentence_piece_model(const std::string& bytes,
