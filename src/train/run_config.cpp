@@ -22,6 +22,7 @@ void start_from_checkpoint(RunConfig& config, const std::filesystem::path& file,
   RunConfig again;
   again.model = Checkpoint(base).config();
   again.model.head_width = again.model.width_of_head();
+  again.tokenizer.vocabulary = again.model.vocabulary;  // the base's own tokenizer is taken
   read_config(fields(again), file, overrides);
   config = again;
 }
