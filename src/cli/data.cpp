@@ -101,7 +101,8 @@ void batches(const DataOptions& options) {
   sampler_options.batch_tokens = options.batch_tokens;
   sampler_options.seed = static_cast<uint64_t>(config.seed);
   for (const CorpusPart& part : config.data.train) sampler_options.weights.push_back(part.weight);
-  BatchSampler sampler(store, store.is_text() ? text_format(tokenizer) : pair_format(tokenizer),
+  BatchSampler sampler(store,
+                       store.is_text() ? text_format(tokenizer) : pair_format(tokenizer, config.model.prompt),
                        sampler_options);
 
   const int64_t steps = sampler.steps(0);

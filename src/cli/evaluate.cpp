@@ -52,6 +52,7 @@ void add_evaluate_command(CLI::App& app) {
   command->add_option("MODEL", options.model, "A run or a checkpoint")->required()->type_name(wants_run);
   add_test_set_options(*command, options.test);
   add_search_options(*command, options.running);
+  add_shots_option(*command, options.running);
   add_thread_options(*command, options.running);
   command->add_option("--chrf-word-order", options.scoring.chrf.word_order, "Words in chrF; 2: chrF++")
       ->check(CLI::Range(0, 6))

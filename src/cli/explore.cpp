@@ -20,13 +20,19 @@ struct ExploreOptions {
   bool as_json = false;
 };
 
-void list_experiments() {
+void list_experiments(bool as_json) {
+  nlohmann::json all = nlohmann::json::array();
   for (const Experiment& one : all_experiments()) {
     std::string knobs;
+    nlohmann::json values = nlohmann::json::object();
+    for (const auto& [name, knob] : one.knobs) values[name] = knob.value;
+    all.push_back({{"name", one.name}, {"summary", one.summary}, {"knobs", values}});
+    if (as_json) continue;
     for (const auto& [name, knob] : one.knobs)
       knobs += fmt::format("{}{}={:g}", knobs.empty() ? "" : " ", name, knob.value);
     print(fmt::format("{:<16} {}{}\n", one.name, one.summary, knobs.empty() ? "" : "  [" + knobs + "]"));
   }
+  if (as_json) print_json(all);
 }
 
 void add_to_page(Page& page, const std::string& name, const ExperimentResult& result) {
@@ -47,7 +53,8 @@ void add_to_page(Page& page, const std::string& name, const ExperimentResult& re
 
 void run_explore(ExploreOptions& options) {
   options.experiment.runs = runs_folder();
-  if (options.name.empty() && options.html.empty() && options.figures.empty()) return list_experiments();
+  if (options.name.empty() && options.html.empty() && options.figures.empty())
+    return list_experiments(options.as_json);
   if (options.name.empty() && !options.set.empty())
     throw UserError("--set needs an experiment: knobs differ from one to the next");
   std::vector<std::string> names;

@@ -53,7 +53,7 @@ std::optional<std::string> LineInput::next_of_stdin(bool wait) {
     buffer_.erase(0, begin_);
     begin_ = 0;
     if (buffer_.size() > longest_line)
-      throw UserError(fmt::format("stdin:{}: a line of more than 16 MB is no text", stdin_lines_ + 1));
+      throw UserError(fmt::format("stdin:{}: a line of over 16 MB: this is no text", stdin_lines_ + 1));
     if (!wait) {
       pollfd ready{STDIN_FILENO, POLLIN, 0};
       if (poll(&ready, 1, 0) == 0) return std::nullopt;

@@ -34,6 +34,13 @@ void add_search_options(CLI::App& command, ModelOptions& options) {
       ->check(CLI::NonNegativeNumber);
 }
 
+void add_shots_option(CLI::App& command, ModelOptions& options) {
+  command
+      .add_option("--shots", options.shots,
+                  "Examples, source<TAB>target, before each sentence: for a model never trained to translate")
+      ->type_name("FILE");
+}
+
 void apply_search_options(const ModelOptions& options, DecodeConfig& config) {
   const auto take = [](const auto& given, auto& value) {
     if (given) value = *given;
@@ -60,6 +67,7 @@ std::unique_ptr<Translator> open_model(const ModelSource& source, const ModelOpt
   auto translator =
       open_translator(source, static_cast<WeightPrecision>(std::distance(std::begin(names), found)));
   apply_search_options(options, translator->config());
+  if (!options.shots.empty()) translator->show_examples(options.shots);
   return translator;
 }
 

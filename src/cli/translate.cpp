@@ -101,6 +101,7 @@ void add_translate_command(CLI::App& app) {
   command->add_option("--prefix", options.prefix, "English that every translation begins with")
       ->type_name("TEXT");
   add_search_options(*command, options.running);
+  add_shots_option(*command, options.running);
   add_thread_options(*command, options.running);
   command->add_flag("--json", options.as_json, "A JSON object a line: source, translation, n-best, tokens");
   command->callback([] { run_translate(options); });

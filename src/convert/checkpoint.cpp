@@ -18,8 +18,7 @@ using nlohmann::json;
 namespace {
 
 // What `transformers` wants to know of a tokenizer beside its file.
-json tokenizer_settings(const std::string& bytes) {
-  const Tokenizer tokenizer = Tokenizer::from_bytes(bytes, "tokenizer");
+json tokenizer_settings(const Tokenizer& tokenizer) {
   json settings = {{"bos_token", tokenizer.piece(tokenizer.begin_id())},
                    {"eos_token", tokenizer.piece(tokenizer.end_id())},
                    {"clean_up_tokenization_spaces", false}};
@@ -47,11 +46,15 @@ void write_checkpoint(const fs::path& folder, const CheckpointContent& content) 
   } else {
     write_safetensors(temporary / "adapters.safetensors", content.adapters, {});
   }
-  write_file(temporary / "config.json", content.config.dump(2) + "\n");
+  json config = content.config;
   if (!content.tokenizer.empty()) {
+    const Tokenizer tokenizer = Tokenizer::from_bytes(content.tokenizer, "tokenizer");
+    config["bos_token_id"] = tokenizer.begin_id();
+    config["eos_token_id"] = tokenizer.end_id();
     write_file(temporary / content.tokenizer_file, content.tokenizer);
-    write_file(temporary / "tokenizer_config.json", tokenizer_settings(content.tokenizer).dump(2) + "\n");
+    write_file(temporary / "tokenizer_config.json", tokenizer_settings(tokenizer).dump(2) + "\n");
   }
+  write_file(temporary / "config.json", config.dump(2) + "\n");
   if (!content.progress.is_null())
     write_safetensors(temporary / "state.safetensors", content.state,
                       {{"progress", content.progress.dump()}});

@@ -1,6 +1,7 @@
 // GGUF files as import sources: llama.cpp's names and layouts turned into Hugging Face's.
 #include <cmath>
 #include <set>
+#include <span>
 
 #include "calque/base/error.h"
 #include "calque/base/text.h"
@@ -19,13 +20,14 @@ using nlohmann::json;
 struct GgufName {
   const char* stored;
   const char* outside;
-  enum class Turn { none, query, key, transpose } turn = Turn::none;
+  enum class Turn { none, query, key, transpose, one_more } turn = Turn::none;
 };
+using Turn = GgufName::Turn;
 
 constexpr GgufName llama_block[] = {
     {"attn_norm.weight", "input_layernorm.weight"},
-    {"attn_q.weight", "self_attn.q_proj.weight", GgufName::Turn::query},
-    {"attn_k.weight", "self_attn.k_proj.weight", GgufName::Turn::key},
+    {"attn_q.weight", "self_attn.q_proj.weight", Turn::query},
+    {"attn_k.weight", "self_attn.k_proj.weight", Turn::key},
     {"attn_v.weight", "self_attn.v_proj.weight"},
     {"attn_output.weight", "self_attn.o_proj.weight"},
     {"ffn_norm.weight", "post_attention_layernorm.weight"},
@@ -33,29 +35,80 @@ constexpr GgufName llama_block[] = {
     {"ffn_up.weight", "mlp.up_proj.weight"},
     {"ffn_down.weight", "mlp.down_proj.weight"},
 };
+// Qwen's heads turn halves, as ours do. Biases are Qwen 2's, head norms Qwen 3's.
+constexpr GgufName qwen_block[] = {
+    {"attn_norm.weight", "input_layernorm.weight"},
+    {"attn_q.weight", "self_attn.q_proj.weight"},
+    {"attn_q.bias", "self_attn.q_proj.bias"},
+    {"attn_q_norm.weight", "self_attn.q_norm.weight"},
+    {"attn_k.weight", "self_attn.k_proj.weight"},
+    {"attn_k.bias", "self_attn.k_proj.bias"},
+    {"attn_k_norm.weight", "self_attn.k_norm.weight"},
+    {"attn_v.weight", "self_attn.v_proj.weight"},
+    {"attn_v.bias", "self_attn.v_proj.bias"},
+    {"attn_output.weight", "self_attn.o_proj.weight"},
+    {"ffn_norm.weight", "post_attention_layernorm.weight"},
+    {"ffn_gate.weight", "mlp.gate_proj.weight"},
+    {"ffn_up.weight", "mlp.up_proj.weight"},
+    {"ffn_down.weight", "mlp.down_proj.weight"},
+};
+// llama.cpp keeps Gemma's norm weights with the one added.
+constexpr GgufName gemma_block[] = {
+    {"attn_norm.weight", "input_layernorm.weight", Turn::one_more},
+    {"attn_q.weight", "self_attn.q_proj.weight"},
+    {"attn_q_norm.weight", "self_attn.q_norm.weight", Turn::one_more},
+    {"attn_k.weight", "self_attn.k_proj.weight"},
+    {"attn_k_norm.weight", "self_attn.k_norm.weight", Turn::one_more},
+    {"attn_v.weight", "self_attn.v_proj.weight"},
+    {"attn_output.weight", "self_attn.o_proj.weight"},
+    {"post_attention_norm.weight", "post_attention_layernorm.weight", Turn::one_more},
+    {"ffn_norm.weight", "pre_feedforward_layernorm.weight", Turn::one_more},
+    {"ffn_gate.weight", "mlp.gate_proj.weight"},
+    {"ffn_up.weight", "mlp.up_proj.weight"},
+    {"ffn_down.weight", "mlp.down_proj.weight"},
+    {"post_ffw_norm.weight", "post_feedforward_layernorm.weight", Turn::one_more},
+};
 constexpr GgufName gpt2_block[] = {
     {"attn_norm.weight", "ln_1.weight"},
     {"attn_norm.bias", "ln_1.bias"},
-    {"attn_qkv.weight", "attn.c_attn.weight", GgufName::Turn::transpose},
+    {"attn_qkv.weight", "attn.c_attn.weight", Turn::transpose},
     {"attn_qkv.bias", "attn.c_attn.bias"},
-    {"attn_output.weight", "attn.c_proj.weight", GgufName::Turn::transpose},
+    {"attn_output.weight", "attn.c_proj.weight", Turn::transpose},
     {"attn_output.bias", "attn.c_proj.bias"},
     {"ffn_norm.weight", "ln_2.weight"},
     {"ffn_norm.bias", "ln_2.bias"},
-    {"ffn_up.weight", "mlp.c_fc.weight", GgufName::Turn::transpose},
+    {"ffn_up.weight", "mlp.c_fc.weight", Turn::transpose},
     {"ffn_up.bias", "mlp.c_fc.bias"},
-    {"ffn_down.weight", "mlp.c_proj.weight", GgufName::Turn::transpose},
+    {"ffn_down.weight", "mlp.c_proj.weight", Turn::transpose},
     {"ffn_down.bias", "mlp.c_proj.bias"},
 };
-constexpr std::pair<const char*, const char*> llama_rest[] = {
-    {"token_embd.weight", "model.embed_tokens.weight"},
-    {"output_norm.weight", "model.norm.weight"},
-    {"output.weight", "lm_head.weight"}};
-constexpr std::pair<const char*, const char*> gpt2_rest[] = {
-    {"token_embd.weight", "transformer.wte.weight"},
-    {"position_embd.weight", "transformer.wpe.weight"},
-    {"output_norm.weight", "transformer.ln_f.weight"},
-    {"output_norm.bias", "transformer.ln_f.bias"}};
+constexpr GgufName llama_rest[] = {{"token_embd.weight", "model.embed_tokens.weight"},
+                                   {"output_norm.weight", "model.norm.weight"},
+                                   {"output.weight", "lm_head.weight"}};
+constexpr GgufName gemma_rest[] = {{"token_embd.weight", "model.embed_tokens.weight"},
+                                   {"output_norm.weight", "model.norm.weight", Turn::one_more}};
+constexpr GgufName gpt2_rest[] = {{"token_embd.weight", "transformer.wte.weight"},
+                                  {"position_embd.weight", "transformer.wpe.weight"},
+                                  {"output_norm.weight", "transformer.ln_f.weight"},
+                                  {"output_norm.bias", "transformer.ln_f.bias"}};
+
+// llama.cpp's names for one architecture.
+struct GgufNames {
+  Architecture architecture;
+  const char* name;
+  const char* layers;  // what stands before a layer's number in Hugging Face's names
+  std::span<const GgufName> block, rest;
+};
+constexpr GgufNames gguf_architectures[] = {
+    {Architecture::llama, "llama", "model.layers.", llama_block, llama_rest},
+    {Architecture::qwen2, "qwen2", "model.layers.", qwen_block, llama_rest},
+    {Architecture::qwen3, "qwen3", "model.layers.", qwen_block, llama_rest},
+    {Architecture::gemma3, "gemma3", "model.layers.", gemma_block, gemma_rest},
+    {Architecture::gpt2, "gpt2", "transformer.h.", gpt2_block, gpt2_rest}};
+
+// llama.cpp knows these of Gemma 3 by heart; no file says them.
+constexpr int64_t gemma_window_period = 6;
+constexpr double gemma_window_rotary_base = 10000;
 
 class Reader {
  public:
@@ -65,16 +118,18 @@ class Reader {
   ImportSource open() {
     source_.format = "GGUF file";
     source_.architecture = text("general.architecture", "?");
-    if (source_.architecture == "llama") {
-      read_llama();
-    } else if (source_.architecture == "gpt2") {
-      read_gpt2();
-    } else {
-      source_.problems.push_back(fmt::format("architecture \"{}\" is not supported; llama and gpt2 are",
-                                             shorten(source_.architecture, 40)));
+    std::string known;
+    for (const GgufNames& names : gguf_architectures) {
+      known += (known.empty() ? "" : ", ") + std::string(names.name);
+      if (source_.architecture != names.name) continue;
+      read_sizes();
+      names.architecture == Architecture::gpt2 ? read_gpt2() : read_rotary_model(names.architecture);
+      add_all(names);
+      read_tokenizer();
       return std::move(source_);
     }
-    read_tokenizer();
+    source_.problems.push_back(fmt::format("architecture \"{}\" is not supported; these are: {}",
+                                           shorten(source_.architecture, 40), known));
     return std::move(source_);
   }
 
@@ -95,37 +150,35 @@ class Reader {
     return static_cast<int64_t>(value);
   }
 
-  void add(const std::string& stored, const std::string& outside,
-           GgufName::Turn turn = GgufName::Turn::none) {
+  void add(const std::string& stored, const std::string& outside, GgufName::Turn turn = Turn::none) {
     const auto found = gguf_->entries().find(stored);
     if (found == gguf_->entries().end()) return;
     std::vector<int64_t> shape = found->second.shape;
-    if (turn == GgufName::Turn::transpose && shape.size() == 2) std::swap(shape[0], shape[1]);
+    if (turn == Turn::transpose && shape.size() == 2) std::swap(shape[0], shape[1]);
     const std::string type = found->second.type != nullptr
                                  ? found->second.type->name
                                  : fmt::format("type {}", found->second.type_number);
-    const int64_t heads = turn == GgufName::Turn::query ? source_.config.heads
-                          : turn == GgufName::Turn::key ? source_.config.key_value_head_count()
-                                                        : 0;
+    const int64_t heads = turn == Turn::query ? source_.config.heads
+                          : turn == Turn::key ? source_.config.key_value_head_count()
+                                              : 0;
     if (heads > 0 && (shape.size() != 2 || shape[0] % (2 * heads) != 0))
       throw UserError(fmt::format("{}: {} cannot be divided among {} heads", name_, stored, heads));
     source_.tensors[outside] = {shape, stored + ", " + type, [gguf = gguf_, stored, turn, heads] {
                                   torch::Tensor value = gguf->tensor(stored);
-                                  if (turn == GgufName::Turn::transpose) value = value.t();
+                                  if (turn == Turn::transpose) value = value.t();
+                                  if (turn == Turn::one_more) value = value - 1;
                                   return heads > 0 ? halves_apart(value, heads) : value;
                                 }};
     used_.insert(stored);
   }
 
-  template <size_t n, size_t m>
-  void add_all(const GgufName (&block)[n], const std::string& before,
-               const std::pair<const char*, const char*> (&rest)[m]) {
+  void add_all(const GgufNames& names) {
     for (int64_t layer = 0; layer < source_.config.layers; ++layer) {
-      for (const GgufName& one : block)
-        add(fmt::format("blk.{}.{}", layer, one.stored), fmt::format("{}{}.{}", before, layer, one.outside),
-            one.turn);
+      for (const GgufName& one : names.block)
+        add(fmt::format("blk.{}.{}", layer, one.stored),
+            fmt::format("{}{}.{}", names.layers, layer, one.outside), one.turn);
     }
-    for (const auto& [stored, outside] : rest) add(stored, outside);
+    for (const GgufName& one : names.rest) add(one.stored, one.outside, one.turn);
     for (const auto& [name, entry] : gguf_->entries()) {
       if (!used_.contains(name) && name != "rope_freqs.weight" && name != "output.weight")
         source_.tensors["(unknown) " + name] = {entry.shape, name, {}};
@@ -146,26 +199,35 @@ class Reader {
     c.vocabulary = embedding->second.shape[0];
   }
 
-  void read_llama() {
-    read_sizes();
+  void read_rotary_model(Architecture architecture) {
     ModelConfig& c = source_.config;
+    const std::string of = source_.architecture + ".";
     c.key_value_heads =
-        static_cast<int64_t>(number("llama.attention.head_count_kv", static_cast<double>(c.heads)));
-    c.norm_epsilon = number("llama.attention.layer_norm_rms_epsilon", 1e-5);
-    c.rotary_base = number("llama.rope.freq_base", 10000);
-    const auto head = static_cast<int64_t>(number("llama.attention.key_length", 0));
+        static_cast<int64_t>(number(of + "attention.head_count_kv", static_cast<double>(c.heads)));
+    c.norm_epsilon = number(of + "attention.layer_norm_rms_epsilon", 1e-5);
+    c.rotary_base = number(of + "rope.freq_base", 10000);
+    const auto head = static_cast<int64_t>(number(of + "attention.key_length", 0));
     c.head_width = head > 0 && head * c.heads != c.width ? head : 0;
     c.tied = !gguf_->entries().contains("output.weight");
-    const std::string scaling = text("llama.rope.scaling.type", "none");
-    if (scaling != "none" && number("llama.rope.scaling.factor", 1) != 1)
+    const std::string scaling = text(of + "rope.scaling.type", "none");
+    if (scaling != "none" && number(of + "rope.scaling.factor", 1) != 1)
       source_.problems.push_back("rope scaling (" + shorten(scaling, 20) + ") is not supported");
     if (gguf_->entries().contains("rope_freqs.weight"))
       source_.problems.push_back("rope scaling by rope_freqs.weight is not supported");
-    add_all(llama_block, "model.layers.", llama_rest);
+    c.qkv_bias = architecture == Architecture::qwen2;
+    c.head_norms = architecture == Architecture::qwen3 || architecture == Architecture::gemma3;
+    if (architecture != Architecture::gemma3) return;
+    c.norm = NormKind::rms_plus_one;
+    c.feed_forward = FeedForwardKind::geglu;
+    c.outer_norms = c.scaled_embedding = c.tied = true;
+    c.window = count("attention.sliding_window");
+    c.window_period = gemma_window_period;
+    c.window_rotary_base = number(of + "rope.freq_base_swa", gemma_window_rotary_base);
+    if (number(of + "final_logit_softcapping", 0) != 0 || number(of + "attn_logit_softcapping", 0) != 0)
+      source_.problems.emplace_back("soft caps of logits are not supported");
   }
 
   void read_gpt2() {
-    read_sizes();
     ModelConfig& c = source_.config;
     c.norm = NormKind::layer;
     c.positions = PositionKind::learned;
@@ -173,7 +235,6 @@ class Reader {
     c.bias = true;
     c.tied = true;
     c.norm_epsilon = number("gpt2.attention.layer_norm_epsilon", 1e-5);
-    add_all(gpt2_block, "transformer.h.", gpt2_rest);
   }
 
   void read_tokenizer() {
@@ -217,7 +278,12 @@ class Reader {
     }
     file.begin_id = static_cast<int32_t>(begin);
     file.end_id = static_cast<int32_t>(end);
-    file.unknown_id = static_cast<int32_t>(number("tokenizer.ggml.unknown_token_id", 0));
+    const auto unknown = static_cast<int64_t>(number("tokenizer.ggml.unknown_token_id", 0));
+    if (unknown < 0 || unknown >= count)
+      throw UserError(fmt::format("{}: its tokenizer has no <unk>", name_));
+    file.unknown_id = static_cast<int32_t>(unknown);
+    file.pieces[static_cast<size_t>(unknown)].kind =
+        SentencePiece::Kind::unknown;  // some files call it a control piece
     const json& all = gguf_->metadata();
     const auto flag = [&](const char* key, bool otherwise) {
       return all.contains(key) && all[key].is_boolean() ? all[key].get<bool>() : otherwise;
@@ -285,44 +351,68 @@ class Reader {
 
 ImportSource open_gguf(const std::filesystem::path& file) { return Reader(file).open(); }
 
-// The other way: a decoder's weights under llama.cpp's names, heads turning neighbouring rows.
+namespace {
+
+const GgufNames* names_of(const ModelConfig& config) {
+  for (const GgufNames& names : gguf_architectures) {
+    if (names.architecture == architecture_of(config)) return &names;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool has_gguf_form(const ModelConfig& c) {
+  const Architecture architecture = architecture_of(c);
+  // llama.cpp wants GPT-2 without what we would have to leave out, and Gemma as its makers have it.
+  return architecture != Architecture::gpt2 && names_of(c) != nullptr && !c.bias &&
+         (architecture != Architecture::gemma3 ||
+          (c.window_period == gemma_window_period && c.window_rotary_base == gemma_window_rotary_base));
+}
+
+// The other way: a decoder's weights under llama.cpp's names and in its layouts.
 NamedTensors gguf_tensors(const Decoder& decoder) {
   const ModelConfig& c = decoder.config();
+  const GgufNames& names = *names_of(c);
   std::map<std::string, torch::Tensor> views;
   for (const auto& [name, view] : hf_views(decoder)) views[name] = view;
   NamedTensors tensors;
-  const auto add = [&](const std::string& stored, const std::string& outside, GgufName::Turn turn) {
+  const auto add = [&](const std::string& stored, const std::string& outside, Turn turn) {
     const auto found = views.find(outside);
     if (found == views.end()) return;
-    const int64_t heads = turn == GgufName::Turn::query ? c.heads : c.key_value_head_count();
-    const bool turned = turn == GgufName::Turn::query || turn == GgufName::Turn::key;
-    tensors.emplace_back(stored, turned ? neighbours_together(found->second, heads) : found->second);
+    torch::Tensor value = found->second;
+    if (turn == Turn::query || turn == Turn::key)
+      value = neighbours_together(value, turn == Turn::query ? c.heads : c.key_value_head_count());
+    if (turn == Turn::one_more) value = value + 1;
+    tensors.emplace_back(stored, value);
   };
-  for (const auto& [stored, outside] : llama_rest) add(stored, outside, GgufName::Turn::none);
+  for (const GgufName& one : names.rest) add(one.stored, one.outside, one.turn);
   for (int64_t layer = 0; layer < c.layers; ++layer) {
-    for (const GgufName& one : llama_block)
-      add(fmt::format("blk.{}.{}", layer, one.stored), fmt::format("model.layers.{}.{}", layer, one.outside),
-          one.turn);
+    for (const GgufName& one : names.block)
+      add(fmt::format("blk.{}.{}", layer, one.stored),
+          fmt::format("{}{}.{}", names.layers, layer, one.outside), one.turn);
   }
   return tensors;
 }
 
 nlohmann::ordered_json gguf_metadata(const ModelConfig& c, const Tokenizer& tokenizer,
                                      const std::string& name) {
-  nlohmann::ordered_json all = {{"general.architecture", "llama"},
+  const std::string architecture = names_of(c)->name, of = architecture + ".";
+  nlohmann::ordered_json all = {{"general.architecture", architecture},
                                 {"general.name", name},
-                                {"llama.block_count", c.layers},
-                                {"llama.context_length", c.max_positions},
-                                {"llama.embedding_length", c.width},
-                                {"llama.feed_forward_length", c.feed_forward_width},
-                                {"llama.attention.head_count", c.heads},
-                                {"llama.attention.head_count_kv", c.key_value_head_count()},
-                                {"llama.attention.key_length", c.width_of_head()},
-                                {"llama.attention.value_length", c.width_of_head()},
-                                {"llama.rope.dimension_count", c.width_of_head()},
-                                {"llama.attention.layer_norm_rms_epsilon", c.norm_epsilon},
-                                {"llama.rope.freq_base", c.rotary_base},
-                                {"llama.vocab_size", c.vocabulary}};
+                                {of + "block_count", c.layers},
+                                {of + "context_length", c.max_positions},
+                                {of + "embedding_length", c.width},
+                                {of + "feed_forward_length", c.feed_forward_width},
+                                {of + "attention.head_count", c.heads},
+                                {of + "attention.head_count_kv", c.key_value_head_count()},
+                                {of + "attention.key_length", c.width_of_head()},
+                                {of + "attention.value_length", c.width_of_head()},
+                                {of + "rope.dimension_count", c.width_of_head()},
+                                {of + "attention.layer_norm_rms_epsilon", c.norm_epsilon},
+                                {of + "rope.freq_base", c.rotary_base},
+                                {of + "vocab_size", c.vocabulary}};
+  if (c.window > 0) all[of + "attention.sliding_window"] = c.window;
   nlohmann::ordered_json tokens = json::array(), scores = json::array(), types = json::array(), merges;
   const bool byte_level = std::string(tokenizer.file_name()) == "tokenizer.json";
   for (int32_t id = 0; id < tokenizer.size(); ++id) {

@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
+bool has_gguf_form(const ModelConfig& config);
 NamedTensors gguf_tensors(const Decoder& decoder);
 ordered_json gguf_metadata(const ModelConfig& config, const Tokenizer& tokenizer, const std::string& name);
 
@@ -43,24 +44,6 @@ torch::Tensor causal_logits(const Decoder& decoder, const std::vector<int64_t>& 
   layout.prefix_ends = {0};
   layout.positions = layout.query_rows = torch::arange(count, torch::kInt64);
   return decoder.logits(index_tensor(ids), layout);
-}
-
-json describe(const ModelConfig& c) {
-  return {{"layers", c.layers},
-          {"width", c.width},
-          {"heads", c.heads},
-          {"key_value_heads", c.key_value_head_count()},
-          {"head_width", c.width_of_head()},
-          {"feed_forward", name_of(c.feed_forward)},
-          {"feed_forward_width", c.feed_forward_width},
-          {"norm", name_of(c.norm)},
-          {"positions", name_of(c.positions)},
-          {"max_positions", c.max_positions},
-          {"rotary_base", c.rotary_base},
-          {"vocabulary", c.vocabulary},
-          {"tied", c.tied},
-          {"bias", c.bias},
-          {"attention", name_of(c.attention)}};
 }
 
 // Every sentence of a corpus, both sides.
@@ -145,7 +128,7 @@ json import_model(const ImportOptions& options) {
   write_checkpoint(fs::absolute(options.destination), content_of(*decoder, tokenizer));
   told["parameters"] = decoder->parameter_count();
   told["pieces"] = decoder->config().vocabulary;
-  told["model"] = describe(decoder->config());
+  told["model"] = describe_model(decoder->config());
   return told;
 }
 
@@ -168,7 +151,7 @@ json inspect_model(const fs::path& path) {
       {"format", source.format}, {"architecture", source.architecture}, {"tokenizer", source.tokenizer_kind}};
   std::vector<std::string> problems = source.problems;
   if (problems.empty()) {
-    told["model"] = describe(source.config);
+    told["model"] = describe_model(source.config);
     // The names and shapes that the model would need, without making it.
     int64_t parameters = 0;
     for (const auto& [name, tensor] : source.tensors) {
@@ -220,8 +203,8 @@ json export_model(const ExportOptions& options) {
         fmt::format("--type {} is not written to {}", options.type, gguf ? "GGUF" : "Hugging Face's format"));
   if (gguf) {
     const BlockType* type = find_block_type(options.type);
-    if (architecture_of(config) != Architecture::llama)
-      throw UserError("only models of Llama's kind (rms, rotary, swiglu) can be exported to GGUF",
+    if (!has_gguf_form(config))
+      throw UserError("only models of the kinds of Llama, Qwen and Gemma 3 can be exported to GGUF",
                       "--format hf takes every model");
     write_gguf(options.destination, gguf_metadata(config, tokenizer, options.destination.stem().string()),
                gguf_tensors(*decoder), *type);

@@ -106,9 +106,9 @@ ImportSource open_hf_folder(const fs::path& folder) {
     source.problems.push_back(
         fmt::format("{}: a value is of the wrong type: {}", (folder / "config.json").string(), error.what()));
   }
-  const std::string before = source.architecture == "gpt2"    ? "transformer."
-                             : source.architecture == "llama" ? "model."
-                                                              : "";
+  const std::string before = source.architecture == "gpt2"     ? "transformer."
+                             : source.architecture == "calque" ? ""
+                                                               : "model.";
   if (fs::exists(folder / "model.safetensors.index.json")) {
     const json index = read_json(folder / "model.safetensors.index.json");
     std::map<std::string, std::set<std::string>> files;
@@ -213,6 +213,7 @@ PrunedVocabulary prune_vocabulary(const std::string& bytes, const LinesOfText& l
   for (std::string line; lines(line);) {
     for (const int32_t id : tokenizer.encode(line)) used[static_cast<size_t>(id)] = true;
   }
+  for (const int32_t id : tokenizer.encode("\n")) used[static_cast<size_t>(id)] = true;  // prompts have it
   std::vector<bool> kept(used.size(), false);
   for (int32_t id = 0; id < tokenizer.size(); ++id) {
     const auto at = static_cast<size_t>(id);

@@ -28,7 +28,8 @@ void BatchStream::open_epoch() {
   sampler_options.seed = options_.seed;
   for (const CorpusPart& part : options_.corpus) sampler_options.weights.push_back(part.weight);
   sampler_ = std::make_unique<BatchSampler>(
-      *store_, store_->is_text() ? text_format(tokenizer_) : pair_format(tokenizer_), sampler_options);
+      *store_, store_->is_text() ? text_format(tokenizer_) : pair_format(tokenizer_, options_.prompt),
+      sampler_options);
 }
 
 int64_t BatchStream::epoch_rows() const {

@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "calque/base/error.h"
@@ -30,6 +31,11 @@ bool LineReader::next(std::string_view& line) {
   size_t searched = begin_;
   for (;;) {
     const size_t end = buffer_.find('\n', searched);
+    const size_t found = std::min(end, buffer_.size()) - begin_;
+    if (found > longest_line_bytes) {
+      throw UserError(
+          fmt::format("{}:{}: a line of over 16 MB: this is no text file", path_.string(), line_number_ + 1));
+    }
     if (end != std::string::npos) {
       line = std::string_view(buffer_).substr(begin_, end - begin_);
       begin_ = end + 1;
@@ -43,13 +49,8 @@ bool LineReader::next(std::string_view& line) {
       ++line_number_;
       return true;
     }
-    const size_t pending = buffer_.size() - begin_;
-    if (pending > longest_line_bytes) {
-      throw UserError(
-          fmt::format("{}:{}: a line of over 16 MB: this is no text file", path_.string(), line_number_ + 1));
-    }
     fill();
-    searched = pending;
+    searched = found;
   }
 }
 

@@ -60,10 +60,16 @@ uint64_t read_varint(const std::string& bytes, size_t& at) {
 
 std::string SentencePieceFile::serialize() const {
   std::string model, trainer, normalizer;
-  for (const SentencePiece& piece : pieces) add_bytes(model, model_piece, piece_bytes(piece));
-  add_number(trainer, 3, 2);   // model_type: BPE
-  add_number(trainer, 35, 1);  // byte_fallback
+  int64_t bytes = 0;
+  for (const SentencePiece& piece : pieces) {
+    add_bytes(model, model_piece, piece_bytes(piece));
+    bytes += piece.kind == SentencePiece::Kind::byte;
+  }
+  add_number(trainer, 3, 2);                     // model_type: BPE
+  if (bytes == 256) add_number(trainer, 35, 1);  // byte_fallback
   add_ids(trainer, pieces.size(), unknown_id, begin_id, end_id);
+  const std::pair<uint32_t, int32_t> names[] = {{45, unknown_id}, {46, begin_id}, {47, end_id}};
+  for (const auto& [field, id] : names) add_bytes(trainer, field, pieces.at(static_cast<size_t>(id)).text);
   add_bytes(model, model_trainer, trainer);
   add_bytes(normalizer, 1, "identity");
   add_number(normalizer, 3, add_dummy_prefix ? 1 : 0);

@@ -6,6 +6,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/hash.h"
+#include "calque/base/text.h"
 #include "calque/data/sentence_piece_file.h"
 #include "calque/data/tokenizer_model.h"
 
@@ -23,8 +24,10 @@ constexpr std::string_view blank_mark = "\xE2\x96\x81";  // «▁»
 class SentencePieceModel : public TokenizerModel {
  public:
   SentencePieceModel(const std::string& bytes, const std::string& name) : bytes_(bytes) {
-    if (bytes.empty() || !processor_.LoadFromSerializedProto(bytes).ok()) {
-      throw UserError(fmt::format("{}: not a SentencePiece model", name),
+    const auto status = processor_.LoadFromSerializedProto(bytes);
+    if (bytes.empty() || !status.ok()) {
+      throw UserError(fmt::format("{}: not a SentencePiece model{}", name,
+                                  bytes.empty() ? "" : fmt::format(": {}", shorten(status.ToString(), 200))),
                       "`calque tokenizer train` makes one");
     }
     if (begin_id() < 0 || end_id() < 0) {

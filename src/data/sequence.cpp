@@ -3,24 +3,80 @@
 #include "calque/base/error.h"
 
 namespace calque {
+namespace {
 
-SequenceFormat pair_format(const Tokenizer& tokenizer, const std::string& separator) {
+struct PromptParts {
+  std::string before, between;
+};
+
+PromptParts parts_of_prompt(const std::string& prompt) {
+  const size_t source = prompt.find("{source}"), target = prompt.find("{target}");
+  if (source == std::string::npos || target == std::string::npos || target < source ||
+      prompt.find("{source}", source + 1) != std::string::npos || target + 8 != prompt.size()) {
+    throw UserError(
+        fmt::format("model.prompt: \"{}\" must have {{source}} once, and {{target}} once at its end", prompt),
+        "for example \"French: {source} English: {target}\"");
+  }
+  return {prompt.substr(0, source), prompt.substr(source + 8, target - source - 8)};
+}
+
+void append(std::vector<int32_t>& all, const std::vector<int32_t>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+// A normaliser may eat blanks; the byte piece is then the new line itself.
+std::vector<int32_t> new_line(const Tokenizer& tokenizer) {
+  std::vector<int32_t> ids = tokenizer.encode("\n");
+  if (!ids.empty()) return ids;
+  const auto byte = tokenizer.find("<0x0A>");
+  if (!byte)
+    throw UserError("the tokenizer has no <sep> and no piece for a new line",
+                    "set model.prompt to a visible text");
+  return {*byte};
+}
+
+std::vector<int32_t> encode_text(const Tokenizer& tokenizer, const std::string& text) {
+  return text == "\n" ? new_line(tokenizer) : tokenizer.encode(text);
+}
+
+}  // namespace
+
+void check_prompt(const std::string& prompt) {
+  if (!prompt.empty()) parts_of_prompt(prompt);
+}
+
+SequenceFormat pair_format(const Tokenizer& tokenizer, const std::string& prompt) {
   SequenceFormat format;
   format.begin = {tokenizer.begin_id()};
   format.end = tokenizer.end_id();
-  if (tokenizer.separator_id()) {
+  if (prompt.empty() && tokenizer.separator_id()) {
     format.separator = {*tokenizer.separator_id()};
-  } else {
-    format.separator = tokenizer.encode(separator);
-    if (format.separator.empty()) {  // a normaliser may eat blanks; the byte piece is then the newline itself
-      const auto newline = tokenizer.find("<0x0A>");
-      if (!newline)
-        throw UserError(
-            "the tokenizer has no <sep> and no piece for the separator; a template of visible text is "
-            "needed");
-      format.separator = {*newline};
-    }
+    return format;
   }
+  const PromptParts parts = parts_of_prompt(prompt.empty() ? "{source}\n{target}" : prompt);
+  append(format.begin, encode_text(tokenizer, parts.before));
+  format.separator = encode_text(tokenizer, parts.between);
+  if (format.separator.empty())
+    throw UserError(
+        "model.prompt has no text between {source} and {target} that the tokenizer has a piece for",
+        "put a word there");
+  return format;
+}
+
+SequenceFormat example_format(const Tokenizer& tokenizer, const std::string& prompt,
+                              const std::vector<std::pair<std::string, std::string>>& examples) {
+  SequenceFormat format = pair_format(tokenizer, prompt);
+  const std::vector<int32_t> before(format.begin.begin() + 1, format.begin.end()), line = new_line(tokenizer);
+  format.begin.resize(1);
+  for (const auto& [source, target] : examples) {
+    append(format.begin, before);
+    append(format.begin, tokenizer.encode(source));
+    append(format.begin, format.separator);
+    append(format.begin, tokenizer.encode(target));
+    append(format.begin, line);
+  }
+  append(format.begin, before);
+  format.end = line.back();
   return format;
 }
 

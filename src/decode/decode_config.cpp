@@ -27,6 +27,9 @@ Fields fields(DecodeConfig& c) {
       field("split_tokens", c.split_tokens, at_least(1),
             "a line of more tokens is split at the ends of its sentences and joined again"),
       field("batch", c.batch, between(1, 100'000), "sentences translated at one time"),
+      field("shots", c.shots,
+            "examples, source<TAB>target, put before each sentence, for a model that was never trained to "
+            "translate"),
   };
 }
 

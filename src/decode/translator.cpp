@@ -5,22 +5,53 @@
 #include <deque>
 #include <map>
 
+#include "calque/base/error.h"
 #include "calque/base/text.h"
 #include "calque/base/unicode.h"
+#include "calque/data/corpus.h"
 #include "calque/decode/segments.h"
 #include "calque/model/decoder.h"
 
 namespace calque {
+namespace {
+
+constexpr const char* example_prompt = "French:\n{source}\nEnglish:\n{target}";
+
+}  // namespace
 
 Translator::Translator(std::shared_ptr<const Decoder> decoder, Tokenizer tokenizer,
                        const DecodeConfig& config)
     : decoder_(std::move(decoder)), tokenizer_(std::move(tokenizer)), config_(config) {
   check_decode(config_);
-  options_.format = pair_format(tokenizer_);
+  use_format(pair_format(tokenizer_, decoder_->config().prompt));
+  if (!config_.shots.empty()) show_examples(config_.shots);
+}
+
+void Translator::use_format(SequenceFormat format) {
+  options_.format = std::move(format);
+  options_.forbidden.clear();
   for (int32_t id = 0; id < tokenizer_.size(); ++id) {
     if (id != options_.format.end && (tokenizer_.is_control(id) || id == tokenizer_.unknown_id()))
       options_.forbidden.push_back(id);
   }
+}
+
+void Translator::show_examples(const std::filesystem::path& file) {
+  CorpusPart part;
+  part.pairs = file;
+  PairReader reader(part);
+  std::vector<std::pair<std::string, std::string>> examples;
+  for (SentencePair pair; reader.next(pair);) examples.emplace_back(clean(pair.source), clean(pair.target));
+  if (examples.empty()) throw UserError(fmt::format("{}: no examples in it", file.string()));
+  const std::string& prompt = decoder_->config().prompt;
+  SequenceFormat format = example_format(tokenizer_, prompt.empty() ? example_prompt : prompt, examples);
+  const int64_t rows = format.rows(0, 0), most = decoder_->config().max_positions;
+  if (rows > most / 2)
+    throw UserError(
+        fmt::format("{}: its examples take {} of the model's {} positions", file.string(), rows, most),
+        "half of them must be left for the sentence and its translation");
+  use_format(std::move(format));
+  config_.shots = file;
 }
 
 SearchOptions Translator::search_options() const {

@@ -1,6 +1,7 @@
 #include "calque/kernels/attention.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
@@ -48,6 +49,7 @@ class FastAttention : public torch::autograd::Function<FastAttention> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& q_given,
                         const std::optional<Tensor>& kv_given, const c10::intrusive_ptr<Saved>& saved) {
+    RECORD_USER_SCOPE("attention");
     const Tensor q = q_given.contiguous();
     const Tensor kv = kv_given ? kv_given->contiguous() : Tensor();
     const Layout& layout = saved->layout;
@@ -65,6 +67,7 @@ class FastAttention : public torch::autograd::Function<FastAttention> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    RECORD_USER_SCOPE("attention");
     const variable_list kept = context->get_saved_variables();
     const Tensor &q = kept[0], &kv = kept[1], &log_sums = kept[2];
     const auto saved = c10::static_intrusive_pointer_cast<Saved>(context->saved_data["saved"].toCapsule());
@@ -95,17 +98,26 @@ Tensor fast_attention(const Tensor& q, const std::optional<Tensor>& kv, const La
   return FastAttention::apply(q, kv, saved);
 }
 
+// The fast kernel has no window: it serves where every pair fits into one.
+bool is_fast_here(const Tensor& q, const Layout& layout, const AttentionShape& shape) {
+  if (!is_fast(q)) return false;
+  for (int64_t pair = 0; shape.window > 0 && pair < layout.pairs(); ++pair) {
+    if (layout.offsets[pair + 1] - layout.offsets[pair] > shape.window) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Tensor attention(const Tensor& q, const Tensor& kv, const Layout& layout, const AttentionShape& shape,
                  const RotaryTable* rotary) {
-  return is_fast(q) ? fast_attention(q, kv, layout, shape, rotary)
-                    : reference::attention(q, kv, layout, shape, rotary);
+  return is_fast_here(q, layout, shape) ? fast_attention(q, kv, layout, shape, rotary)
+                                        : reference::attention(q, kv, layout, shape, rotary);
 }
 
 Tensor attention(const Tensor& qkv, const Layout& layout, const AttentionShape& shape,
                  const RotaryTable* rotary) {
-  if (is_fast(qkv)) return fast_attention(qkv, std::nullopt, layout, shape, rotary);
+  if (is_fast_here(qkv, layout, shape)) return fast_attention(qkv, std::nullopt, layout, shape, rotary);
   const auto parts = qkv.split_with_sizes({shape.query_width(), shape.key_value_width()}, 1);
   return reference::attention(parts[0], parts[1], layout, shape, rotary);
 }
@@ -132,15 +144,24 @@ std::array<Tensor, 3> pair_heads(const Tensor& q, const Tensor& kv, const Layout
           v_heads.transpose(0, 1).repeat_interleave(group, 0)};
 }
 
+}  // namespace
+
+Tensor reference::hidden_columns(const Tensor& row, const Tensor& column, int64_t prefix, int64_t window) {
+  const Tensor hidden = (column > row) & (column >= prefix);
+  return window > 0 ? hidden | ((column - row).abs() >= window) : hidden;
+}
+
+namespace {
+
 Tensor pair_weights(const Tensor& q, const Tensor& k, const Layout& layout, const AttentionShape& shape,
                     int64_t pair) {
   const int64_t rows = k.size(1), queries = q.size(1),
                 prefix = layout.prefix_ends[pair] - layout.offsets[pair];
   const auto options = layout.positions.options();
-  const Tensor row = torch::arange(rows - queries, rows, options).unsqueeze(1);  // [queries, 1]
-  const Tensor column = torch::arange(rows, options).unsqueeze(0);               // [1, rows]
-  const Tensor hidden = (column > row) & (column >= prefix);                     // [queries, rows]
-  const Tensor scores = torch::matmul(q, k.transpose(1, 2)) * shape.scale;       // [heads, queries, rows]
+  const Tensor row = torch::arange(rows - queries, rows, options).unsqueeze(1);        // [queries, 1]
+  const Tensor column = torch::arange(rows, options).unsqueeze(0);                     // [1, rows]
+  const Tensor hidden = reference::hidden_columns(row, column, prefix, shape.window);  // [queries, rows]
+  const Tensor scores = torch::matmul(q, k.transpose(1, 2)) * shape.scale;  // [heads, queries, rows]
   return scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()).softmax(-1);
 }
 

@@ -12,7 +12,11 @@ using torch::Tensor;
 
 Tensor cached_attention(const Tensor& q, const Tensor& kv, const Tensor& cache, const Layout& layout,
                         const CacheRows& rows, const AttentionShape& shape, const RotaryTable* rotary) {
-  if (!is_fast(q)) return reference::cached_attention(q, kv, cache, layout, rows, shape, rotary);
+  // The fast kernel has no window: it serves where all that a pair sees fits into one.
+  bool fast = is_fast(q);
+  for (int64_t pair = 0; fast && shape.window > 0 && pair < layout.pairs(); ++pair)
+    fast = rows.seen_offsets[pair + 1] - rows.seen_offsets[pair] <= shape.window;
+  if (!fast) return reference::cached_attention(q, kv, cache, layout, rows, shape, rotary);
   const Tensor out = torch::empty({layout.queries(), shape.query_width()}, q.options());
   simd::CachedAttentionWork work{};
   work.query_offsets = layout.query_offsets.data();
@@ -73,7 +77,7 @@ Tensor reference::cached_attention(const Tensor& q, const Tensor& kv, const Tens
     const auto options = layout.positions.options();
     const Tensor row = torch::arange(count - asked, count, options).unsqueeze(1);  // [queries, 1]
     const Tensor column = torch::arange(count, options).unsqueeze(0);              // [1, seen]
-    const Tensor hidden = (column > row) & (column >= rows.prefixes[pair]);
+    const Tensor hidden = hidden_columns(row, column, rows.prefixes[pair], shape.window);
     const Tensor scores = torch::matmul(q_heads, heads(0).transpose(1, 2)) * shape.scale;
     const Tensor weights = scores.masked_fill(hidden, -std::numeric_limits<double>::infinity()).softmax(-1);
     outputs.push_back(torch::matmul(weights, heads(half)).transpose(0, 1).flatten(1));

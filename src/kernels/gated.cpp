@@ -1,6 +1,7 @@
 #include "calque/kernels/gated.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
@@ -20,6 +21,7 @@ constexpr int64_t gated_rows_at_once = 32;
 class FastGated : public torch::autograd::Function<FastGated> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x_given, bool gelu) {
+    RECORD_USER_SCOPE("activation");
     const Tensor x = x_given.contiguous();
     const int64_t width = x.size(1) / 2;
     const Tensor y = torch::empty({x.size(0), width}, x.options());
@@ -34,6 +36,7 @@ class FastGated : public torch::autograd::Function<FastGated> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    RECORD_USER_SCOPE("activation");
     const Tensor x = context->get_saved_variables()[0];
     const bool gelu = context->saved_data["gelu"].toBool();
     const Tensor dy = gradients[0].contiguous();

@@ -1,6 +1,7 @@
 #include "calque/kernels/norm.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
@@ -20,6 +21,7 @@ class FastRmsNorm : public torch::autograd::Function<FastRmsNorm> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x_given, const Tensor& weight,
                         double epsilon) {
+    RECORD_USER_SCOPE("norms");
     const Tensor x = x_given.contiguous();
     const Tensor y = torch::empty_like(x);
     const Tensor inverses = torch::empty({x.size(0)}, x.options());
@@ -35,6 +37,7 @@ class FastRmsNorm : public torch::autograd::Function<FastRmsNorm> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    RECORD_USER_SCOPE("norms");
     const variable_list kept = context->get_saved_variables();
     const Tensor &x = kept[0], &weight = kept[1], &inverses = kept[2];
     const Tensor dy = gradients[0].contiguous();

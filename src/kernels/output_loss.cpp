@@ -1,6 +1,7 @@
 #include "calque/kernels/output_loss.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
@@ -21,11 +22,12 @@ constexpr int64_t chunk_rows = 256;  // rows whose logits exist at one time
 class FastOutputLoss : public torch::autograd::Function<FastOutputLoss> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& hidden_given, const Tensor& weight,
-                               const Tensor& labels, double smoothing, bool wants_gradients) {
+                               const Tensor& labels, double smoothing, bool wants_hidden, bool wants_weight) {
+    RECORD_USER_SCOPE("loss");
     const Tensor hidden = hidden_given.contiguous();
     const int64_t rows = hidden.size(0), vocabulary = weight.size(0);
-    const Tensor d_hidden = wants_gradients ? torch::empty_like(hidden) : Tensor();
-    const Tensor d_weight = wants_gradients ? torch::zeros_like(weight) : Tensor();
+    const Tensor d_hidden = wants_hidden ? torch::empty_like(hidden) : Tensor();
+    const Tensor d_weight = wants_weight ? torch::zeros_like(weight) : Tensor();
     const Tensor losses = torch::empty({rows, 2}, torch::kFloat64);
     Tensor logits = torch::empty({std::min(rows, chunk_rows), vocabulary}, hidden.options());
     for (int64_t begin = 0; begin < rows; begin += chunk_rows) {
@@ -40,10 +42,11 @@ class FastOutputLoss : public torch::autograd::Function<FastOutputLoss> {
         simd::cross_entropy_rows(values, wanted, static_cast<float>(smoothing), vocabulary, sums, first,
                                  last);
       });
-      if (!wants_gradients) continue;
-      Tensor d_part = d_hidden.slice(0, begin, begin + count);
-      torch::mm_out(d_part, part, weight);
-      d_weight.addmm_(part.t(), hidden_part);
+      if (wants_hidden) {
+        Tensor d_part = d_hidden.slice(0, begin, begin + count);
+        torch::mm_out(d_part, part, weight);
+      }
+      if (wants_weight) d_weight.addmm_(part.t(), hidden_part);
     }
     const Tensor sums = losses.sum(0).to(torch::kFloat32);
     context->save_for_backward({d_hidden, d_weight});
@@ -53,9 +56,11 @@ class FastOutputLoss : public torch::autograd::Function<FastOutputLoss> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    RECORD_USER_SCOPE("loss");
     const variable_list kept = context->get_saved_variables();
     const Tensor& factor = gradients[0];
-    return {kept[0] * factor, kept[1] * factor, Tensor(), Tensor(), Tensor()};
+    const auto scaled = [&](const Tensor& x) { return x.defined() ? x * factor : Tensor(); };
+    return {scaled(kept[0]), scaled(kept[1]), Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
@@ -63,9 +68,10 @@ class FastOutputLoss : public torch::autograd::Function<FastOutputLoss> {
 
 OutputLoss output_loss(const Tensor& hidden, const Tensor& weight, const Tensor& labels, double smoothing) {
   if (!is_fast(hidden)) return reference::output_loss(hidden, weight, labels, smoothing);
-  const bool wants_gradients =
-      torch::GradMode::is_enabled() && (hidden.requires_grad() || weight.requires_grad());
-  const variable_list both = FastOutputLoss::apply(hidden, weight, labels, smoothing, wants_gradients);
+  const bool gradients = torch::GradMode::is_enabled();
+  const variable_list both =
+      FastOutputLoss::apply(hidden, weight, labels, smoothing, gradients && hidden.requires_grad(),
+                            gradients && weight.requires_grad());  // a frozen weight is not wanted
   return {both[0], both[1]};
 }
 

@@ -6,39 +6,47 @@
 
 namespace calque {
 
-Attention::Attention(const ModelConfig& config) : dropout_(config.dropout) {
+Attention::Attention(const ModelConfig& config, int64_t layer) : dropout_(config.dropout) {
   shape = {config.heads, config.key_value_head_count(), config.width_of_head(),
-           1.0 / std::sqrt(static_cast<double>(config.width_of_head()))};
-  qkv = register_module("qkv", std::make_shared<Linear>(
-                                   config.width, shape.query_width() + shape.key_value_width(), config.bias));
+           1.0 / std::sqrt(static_cast<double>(config.width_of_head())),
+           config.has_window(layer) ? config.window : 0};
+  qkv = register_module("qkv",
+                        std::make_shared<Linear>(config.width, shape.query_width() + shape.key_value_width(),
+                                                 config.bias || config.qkv_bias));
   output =
       register_module("output", std::make_shared<Linear>(shape.query_width(), config.width, config.bias));
+  if (config.head_norms) {
+    query_norm = register_module("query_norm", std::make_shared<Norm>(config, shape.head_width));
+    key_norm = register_module("key_norm", std::make_shared<Norm>(config, shape.head_width));
+  }
 }
 
-torch::Tensor Attention::attend_cached(const torch::Tensor& x, const Pass& pass,
-                                       const RotaryTable* rotary) const {
-  const int64_t query_width = shape.query_width(), all = query_width + shape.key_value_width();
-  const torch::Tensor& cache = pass.cache->layers[static_cast<size_t>(pass.layer)];
-  if (pass.layout.asks_for_all()) {
-    const auto both = qkv->forward(x);  // [rows, q | k | v]
-    return cached_attention(both.slice(1, 0, query_width), both.slice(1, query_width), cache, pass.layout,
-                            pass.cache->rows, shape, rotary);
-  }
-  const auto asked = x.index_select(0, pass.layout.query_rows);  // [queries, width]
-  return cached_attention(qkv->forward_part(asked, 0, query_width), qkv->forward_part(x, query_width, all),
-                          cache, pass.layout, pass.cache->rows, shape, rotary);
+torch::Tensor Attention::queries(const torch::Tensor& x) const {
+  const auto q = qkv->forward_part(x, 0, shape.query_width());
+  return query_norm ? query_norm->forward(q.reshape({-1, shape.head_width})).view(q.sizes()) : q;
+}
+
+torch::Tensor Attention::keys_and_values(const torch::Tensor& x) const {
+  const auto kv = qkv->forward_part(x, shape.query_width(), shape.query_width() + shape.key_value_width());
+  if (!key_norm) return kv;
+  const auto parts = kv.chunk(2, 1);
+  const auto keys = key_norm->forward(parts[0].reshape({-1, shape.head_width})).view(parts[0].sizes());
+  return torch::cat({keys, parts[1]}, 1);
 }
 
 torch::Tensor Attention::attend(const torch::Tensor& x, const Pass& pass, const RotaryTable* rotary) const {
-  if (pass.cache != nullptr) return attend_cached(x, pass, rotary);
-  if (pass.layout.asks_for_all() && pass.tap == nullptr)
-    return attention(qkv->forward(x), pass.layout, shape, rotary);
-  const int64_t query_width = shape.query_width();
-  const auto asked =
-      pass.layout.asks_for_all() ? x : x.index_select(0, pass.layout.query_rows);  // [queries, width]
-  const auto q = pass.show("q", qkv->forward_part(asked, 0, query_width));  // [queries, heads · head_width]
-  const auto kv = pass.show(
-      "kv", qkv->forward_part(x, query_width, query_width + shape.key_value_width()));  // [rows, 2 · …]
+  const bool all = pass.layout.asks_for_all();
+  if (all && pass.tap == nullptr && !query_norm) {
+    const auto both = qkv->forward(x);  // [rows, q | k | v]
+    if (pass.cache == nullptr) return attention(both, pass.layout, shape, rotary);
+    return cached_attention(both.slice(1, 0, shape.query_width()), both.slice(1, shape.query_width()),
+                            pass.cache_of_layer(), pass.layout, pass.cache->rows, shape, rotary);
+  }
+  const auto asked = all ? x : x.index_select(0, pass.layout.query_rows);  // [queries, width]
+  const auto q = pass.show("q", queries(asked));                           // [queries, heads · head_width]
+  const auto kv = pass.show("kv", keys_and_values(x));                     // [rows, k | v]
+  if (pass.cache != nullptr)
+    return cached_attention(q, kv, pass.cache_of_layer(), pass.layout, pass.cache->rows, shape, rotary);
   for (int64_t pair = 0; pass.tap != nullptr && pair < pass.layout.pairs(); ++pair) {
     pass.show(("weights." + std::to_string(pair)).c_str(),
               attention_weights(q, kv, pass.layout, shape, rotary, pair));

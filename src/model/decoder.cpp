@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "calque/base/hash.h"
+#include "calque/model/recompute.h"
 
 namespace calque {
 
@@ -13,27 +14,39 @@ Decoder::Decoder(const ModelConfig& config) : config_(config) {
   check_model(config);
   embedding = register_module("embedding", std::make_shared<Embedding>(config));
   for (int64_t i = 0; i < config.layers; ++i) {
-    blocks.push_back(register_module("block_" + std::to_string(i), std::make_shared<Block>(config)));
+    blocks.push_back(register_module("block_" + std::to_string(i), std::make_shared<Block>(config, i)));
   }
-  norm = register_module("norm", std::make_shared<Norm>(config));
+  norm = register_module("norm", std::make_shared<Norm>(config, config.width));
   if (!config.tied) output = register_parameter("output", torch::empty({config.vocabulary, config.width}));
-  if (config.positions == PositionKind::rotary) {
-    const RotaryTable table =
-        make_rotary_table(config.max_positions, config.width_of_head(), config.rotary_base);
-    cosines_ = register_buffer("rotary_cosines", table.cosines);
-    sines_ = register_buffer("rotary_sines", table.sines);
-  }
+  if (config.positions == PositionKind::rotary) rotary_ = add_rotary_table("rotary", config.rotary_base);
+  if (config.window > 0) window_rotary_ = add_rotary_table("window_rotary", config.window_rotary_base);
+}
+
+// A table's tensors are buffers, so that they move with the model.
+RotaryTable Decoder::add_rotary_table(const std::string& name, double base) {
+  const RotaryTable table = make_rotary_table(config_.max_positions, config_.width_of_head(), base);
+  return {register_buffer(name + "_cosines", table.cosines), register_buffer(name + "_sines", table.sines)};
 }
 
 torch::Tensor Decoder::run(const torch::Tensor& tokens, const Pass& pass) const {
   const Layout& layout = pass.layout;
   const Layout all = ask_for_all(layout);
-  const RotaryTable table{cosines_, sines_};
-  const RotaryTable* rotary = cosines_.defined() ? &table : nullptr;
   auto x = embedding->forward(tokens, {all, pass.tap});  // [rows, width]
   for (size_t i = 0; i < blocks.size(); ++i) {
     const bool last = i + 1 == blocks.size();
-    const Pass whole{last ? layout : all, pass.tap, pass.cache, static_cast<int64_t>(i)};
+    const auto layer = static_cast<int64_t>(i);
+    const RotaryTable& table = config_.has_window(layer) ? window_rotary_ : rotary_;
+    const RotaryTable* rotary = table.cosines.defined() ? &table : nullptr;
+    if (recompute && torch::GradMode::is_enabled()) {
+      // The backward pass comes when this function's own layouts are gone.
+      x = recomputed(
+          [block = blocks[i], asked = last ? layout : all, layer, rotary](const torch::Tensor& input) {
+            return block->forward(input, {asked, nullptr, nullptr, layer}, rotary);
+          },
+          x);
+      continue;
+    }
+    const Pass whole{last ? layout : all, pass.tap, pass.cache, layer};
     x = blocks[i]->forward(x, whole.inside("blocks." + std::to_string(i)),
                            rotary);  // [rows or queries, width]
   }

@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include <cmath>
+
 namespace calque {
 namespace {
 
@@ -16,7 +18,9 @@ torch::Tensor sinusoidal_table(int64_t positions, int64_t width) {
 
 }  // namespace
 
-Embedding::Embedding(const ModelConfig& config) : dropout_(config.dropout) {
+Embedding::Embedding(const ModelConfig& config)
+    : scale_(config.scaled_embedding ? std::sqrt(static_cast<double>(config.width)) : 1),
+      dropout_(config.dropout) {
   weight = register_parameter("weight", torch::empty({config.vocabulary, config.width}));
   if (config.positions == PositionKind::learned) {
     positions = register_parameter("positions", torch::empty({config.max_positions, config.width}));
@@ -27,6 +31,7 @@ Embedding::Embedding(const ModelConfig& config) : dropout_(config.dropout) {
 
 torch::Tensor Embedding::forward(const torch::Tensor& tokens, const Pass& pass) const {
   torch::Tensor x = torch::embedding(weight, tokens);                                   // [rows, width]
+  if (scale_ != 1) x = x * scale_;                                                      // [rows, width]
   if (positions.defined()) x = x + torch::embedding(positions, pass.layout.positions);  // [rows, width]
   return pass.show("embedding", torch::dropout(x, dropout_, is_training()));
 }

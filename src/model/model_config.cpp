@@ -1,6 +1,7 @@
 #include "calque/model/model_config.h"
 
 #include "calque/base/error.h"
+#include "calque/data/sequence.h"
 
 namespace calque {
 namespace {
@@ -42,10 +43,23 @@ Fields fields(ModelConfig& c) {
       field("positions", c.positions, "how a token knows its place"),
       field("max_positions", c.max_positions, between(2, 1'000'000), "the longest sequence"),
       field("rotary_base", c.rotary_base, above(1.0), "base of the rotary angles"),
+      field("window", c.window, at_least(0), "how far back a layer sees, itself included; 0: all the way"),
+      field("window_period", c.window_period, at_least(1),
+            "each so-many-th layer sees all the way all the same"),
+      field("window_rotary_base", c.window_rotary_base, above(1.0),
+            "base of the rotary angles of layers with a window"),
+      field("head_norms", c.head_norms, "normalise each head's queries and keys"),
+      field("outer_norms", c.outer_norms, "normalise what comes out of attention and feed-forward, too"),
+      field("scaled_embedding", c.scaled_embedding, "multiply the embedding by the square root of the width"),
       field("bias", c.bias, "biases in the matrices"),
+      field("qkv_bias", c.qkv_bias, "biases of queries, keys and values, whatever `bias` says"),
       field("tied", c.tied, "one matrix for embedding and output"),
       field("attention", c.attention,
             "prefix: the source sees itself in both directions; causal: nothing sees ahead"),
+      field("prompt", c.prompt,
+            "text around {source} and {target}, such as «French: {source} English: {target}»; empty: <sep> "
+            "between them, or "
+            "a new line where the tokenizer has no <sep>"),
       field("dropout", c.dropout, from_below(0.0, 1.0),
             "of the embedding, attention's output and the feed-forward's output"),
   };
@@ -64,6 +78,9 @@ void check_model(const ModelConfig& c) {
     throw UserError(fmt::format("model.positions=rotary turns pairs of numbers, but a head has {} of them",
                                 c.width_of_head()));
   }
+  if (c.window > 0 && c.positions != PositionKind::rotary)
+    throw UserError("model.window needs model.positions=rotary");
+  check_prompt(c.prompt);
   if (c.positions == PositionKind::sinusoidal && c.width % 2 != 0) {
     throw UserError(fmt::format("model.positions=sinusoidal needs an even model.width, not {}", c.width));
   }

@@ -6,13 +6,22 @@
 
 namespace calque {
 
-Norm::Norm(const ModelConfig& config) : epsilon_(config.norm_epsilon) {
-  weight = register_parameter("weight", torch::ones({config.width}));
-  if (config.norm == NormKind::layer) bias = register_parameter("bias", torch::zeros({config.width}));
+Norm::Norm(const ModelConfig& config, int64_t width) : kind_(config.norm), epsilon_(config.norm_epsilon) {
+  // As if it were not there.
+  weight = register_parameter("weight", torch::full({width}, kind_ == NormKind::rms_plus_one ? 0.0 : 1.0));
+  if (kind_ == NormKind::layer) bias = register_parameter("bias", torch::zeros({width}));
 }
 
 torch::Tensor Norm::forward(const torch::Tensor& x) const {
-  return bias.defined() ? layer_norm(x, weight, bias, epsilon_) : rms_norm(x, weight, epsilon_);
+  switch (kind_) {
+    case NormKind::rms:
+      return rms_norm(x, weight, epsilon_);
+    case NormKind::rms_plus_one:
+      return rms_norm(x, weight + 1, epsilon_);
+    case NormKind::layer:
+      return layer_norm(x, weight, bias, epsilon_);
+  }
+  return x;
 }
 
 }  // namespace calque

@@ -25,6 +25,7 @@ BatchStreamOptions stream_options(const RunConfig& config, const fs::path& cache
   return {config.data.train,
           config.data.max_tokens,
           config.train.batch_tokens,
+          config.model.prompt,
           config.tokenizer.sampling,
           static_cast<uint64_t>(config.seed),
           cache,
@@ -40,7 +41,8 @@ std::vector<Batch> validation_batches(const RunConfig& config, const Tokenizer& 
   BatchSamplerOptions sampler_options;
   sampler_options.batch_tokens = config.train.batch_tokens;
   sampler_options.shuffle = false;
-  BatchSampler sampler(store, store.is_text() ? text_format(tokenizer) : pair_format(tokenizer),
+  BatchSampler sampler(store,
+                       store.is_text() ? text_format(tokenizer) : pair_format(tokenizer, config.model.prompt),
                        sampler_options);
   std::vector<Batch> batches;
   for (int64_t step = 0; step < sampler.steps(0); ++step)
@@ -86,7 +88,7 @@ std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& to
                                     const torch::Device& device) {
   ModelConfig model = config.model;
   model.vocabulary = tokenizer.size();
-  const int64_t longest = pair_format(tokenizer).rows(config.data.max_tokens, 0);
+  const int64_t longest = pair_format(tokenizer, config.model.prompt).rows(config.data.max_tokens, 0);
   if (longest > model.max_positions) {
     throw UserError(
         fmt::format("data.max_tokens={} makes sequences of up to {} tokens, but model.max_positions={}",
@@ -103,6 +105,7 @@ std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& to
   decoder->initialise(static_cast<uint64_t>(config.seed));
   if (!config.tuning.init_from.empty()) start_from(*decoder, config);
   decoder->to(device);
+  decoder->recompute = config.train.recompute;
   return decoder;
 }
 

@@ -1,6 +1,7 @@
 #include "calque/train/optimizer.h"
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 
 #include <algorithm>
 #include <cmath>
@@ -64,6 +65,7 @@ void Optimizer::add_to_adam(const std::string& name, const torch::Tensor& parame
 }
 
 void Optimizer::step(double learning_rate) {
+  RECORD_USER_SCOPE("optimizer");
   const torch::NoGradGuard no_gradients;
   for (AdamGroup& group : groups_) {
     std::vector<torch::Tensor> gradients;

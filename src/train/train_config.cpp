@@ -9,6 +9,10 @@ Fields fields(TrainConfig& c) {
       field("batch_tokens", c.batch_tokens, at_least(8), "source and target tokens in one step"),
       field("micro_batch_tokens", c.micro_batch_tokens, at_least(0),
             "a step is computed in parts of this size, to save memory; 0: all at once"),
+      field("recompute", c.recompute,
+            "keep only what goes into each block, and compute its inside again for the gradients: less "
+            "memory, a "
+            "third more time"),
       field("steps", c.steps, at_least(0),
             "limit: optimizer updates; 0: none. The first limit that is reached ends the run"),
       field("epochs", c.epochs, at_least(0.0), "limit: passes over data.train; 0: none"),

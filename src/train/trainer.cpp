@@ -1,6 +1,7 @@
 #include "calque/train/trainer.h"
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 
 #include <cmath>
 
@@ -86,6 +87,7 @@ int64_t Trainer::trained_parameters() const {
 }
 
 double Trainer::clip_gradients() {
+  RECORD_USER_SCOPE("optimizer");
   std::vector<Tensor> gradients;
   for (const auto& [name, parameter] : trained_) gradients.push_back(parameter.grad());
   double squares = 0;

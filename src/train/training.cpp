@@ -240,8 +240,7 @@ class Run {
     window_.waited += waited_seconds;
     const double loss_share = window_.tokens > 0 ? window_.labels / window_.tokens : 0.5;
     const double speed = window_.tokens / std::max(window_.seconds, 1e-9);
-    const double limit_share =
-        speed * training_flops_a_token(trainer_.decoder().config(), loss_share) / limit_flops_;
+    const double limit_share = speed * training_flops_a_token(trainer_.decoder(), loss_share) / limit_flops_;
     const double loss = window_.labels > 0 ? window_.loss / window_.labels : std::nan("");
     const double done = share_done(config_.train, progress);
     const double left = done > 0 ? progress.seconds * (1 - done) / done : 0;

@@ -77,19 +77,20 @@ json estimate_training(const RunConfig& config, const TrainingOptions& options) 
   if (c.minutes.value > 0) steps = std::min(steps, c.minutes.value * 60 * speed / step_rows);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  int64_t attention = 0, feed_forward = 0, norms = decoder.norm->weight.numel();
+  int64_t attention = 0, feed_forward = 0;
   for (const auto& block : decoder.blocks) {
     for (const auto& p : block->attention->parameters()) attention += p.numel();
     for (const auto& p : block->feed_forward->parameters()) feed_forward += p.numel();
-    norms += block->attention_norm->weight.numel() + block->feed_forward_norm->weight.numel();
   }
+  const int64_t embedding = decoder.embedding->weight.numel(),
+                output = decoder.output.defined() ? decoder.output.numel() : 0;
   return {{"parameters",
            {{"total", decoder.parameter_count()},
-            {"embedding", decoder.embedding->weight.numel()},
+            {"embedding", embedding},
             {"attention", attention},
             {"feed_forward", feed_forward},
-            {"norms", norms},
-            {"output", decoder.output.defined() ? decoder.output.numel() : 0}}},
+            {"norms", decoder.parameter_count() - embedding - output - attention - feed_forward},
+            {"output", output}}},
           {"pairs", stream.pairs()},
           {"tokens_per_epoch", stream.epoch_rows()},
           {"steps_per_epoch", stream.epoch_steps()},

@@ -87,6 +87,10 @@ TEST_F(TranslateCommandTest, FilesAreTranslatedAndWhatIsNoFileIsRefused) {
   EXPECT_EQ(run("translate one runs").code, 2);
   EXPECT_EQ(run("translate one missing.fr").code, 2);
   EXPECT_EQ(run("translate one a.fr missing.fr").out, "");  // refused before anything is translated
+  folder_->write("long.fr", std::string((16 << 20) + 9, 'x') + "\n");
+  const Outcome too_long = run("translate one long.fr");
+  EXPECT_EQ(too_long.code, 2);
+  EXPECT_THAT(too_long.err, HasSubstr("long.fr:1: a line of over 16 MB"));
 }
 
 TEST_F(TranslateCommandTest, ALongLineIsTranslatedInParts) {
@@ -114,6 +118,20 @@ TEST_F(TranslateCommandTest, NbestScoresAndPrefixAreGivenAsAskedFor) {
             run("translate one --sample --seed 3", "Bonjour.\n").out);
   EXPECT_EQ(run("translate one --beam 2 --nbest 3", "a\n").code, 2);
   EXPECT_EQ(run("translate one --threads 1 --precision bfloat16", "Bonjour.\n").code, 0);
+}
+
+TEST_F(TranslateCommandTest, ExamplesStandBeforeEverySentence) {
+  folder_->write("shots.tsv", "Bonjour.\tHello.\nMerci.\tThank you.\n");
+  const Outcome out = run("translate one --shots shots.tsv", "Bonjour.\nMerci.\n");
+  EXPECT_EQ(out.code, 0) << out.err;
+  EXPECT_EQ(count_lines(out.out), 2U);
+  folder_->write("none.tsv", "");
+  EXPECT_THAT(run("translate one --shots none.tsv", "a\n").err, HasSubstr("no examples"));
+  std::string many;
+  for (int i = 0; i < 100; ++i) many += "Bonjour.\tHello.\n";
+  folder_->write("many.tsv", many);
+  EXPECT_THAT(run("translate one --shots many.tsv", "a\n").err, HasSubstr("of the model's"));
+  EXPECT_EQ(run("translate one --shots missing.tsv", "a\n").code, 2);
 }
 
 TEST_F(TranslateCommandTest, ScoreGivesEveryTokensLogProbabilityAndTheirSum) {

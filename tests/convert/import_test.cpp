@@ -70,6 +70,23 @@ fs::path own_checkpoint(const TemporaryFolder& folder, AttentionKind attention =
   return folder / "own";
 }
 
+// A SentencePiece model of as many pieces as the golden models have.
+std::string tokenizer_of_forty() {
+  SentencePieceFile file;
+  for (int i = 0; i < 40; ++i) {
+    SentencePiece piece;
+    piece.text = i == 0 ? "<unk>" : i == 1 ? "<s>" : i == 2 ? "</s>" : fmt::format("▁p{}", i);
+    piece.kind = i == 0   ? SentencePiece::Kind::unknown
+                 : i <= 2 ? SentencePiece::Kind::control
+                          : SentencePiece::Kind::normal;
+    file.pieces.push_back(piece);
+  }
+  file.unknown_id = 0;
+  file.begin_id = 1;
+  file.end_id = 2;
+  return file.serialize();
+}
+
 // A llama2.c file of the golden Llama: the same numbers in its order, rows of heads as it turns them.
 void write_llama2c(const fs::path& path, bool version_1) {
   const ImportSource source = open_hf_folder(golden_models / "llama-grouped-untied");
@@ -124,7 +141,8 @@ void write_llama2c(const fs::path& path, bool version_1) {
 }  // namespace
 
 TEST(Import, LogitsAreTransformers) {
-  for (const char* name : {"llama", "llama-grouped-untied", "llama-sharded", "gpt2"}) {
+  for (const char* name :
+       {"llama", "llama-grouped-untied", "llama-sharded", "gpt2", "qwen2", "qwen3", "gemma3"}) {
     const json golden = parse_file(golden_models / name / "logits.json");
     const auto logits = inspect_logits(golden_models / name, golden["ids"].get<std::vector<int64_t>>());
     EXPECT_LT(worst(logits, golden["logits"]), 1e-4) << name;
@@ -211,6 +229,30 @@ TEST(Export, GgufAndHuggingFaceReadBackTheSame) {
   hf.destination = folder / "hf";
   EXPECT_LT(export_model(hf)["largest_logit_difference"].get<double>(), 1e-6);
   EXPECT_THAT(refusal([&] { export_model(hf); }), HasSubstr("exists already"));
+}
+
+TEST(Export, QwenAndGemmaBecomeGgufAndComeBack) {
+  for (const char* name : {"qwen2", "qwen3", "gemma3"}) {
+    const TemporaryFolder folder;
+    ImportOptions import;
+    import.source = golden_models / name;
+    import.destination = folder / "imported";
+    // Its 40 pieces are not those of a real tokenizer, so it gets one of as many.
+    import.tokenizer = folder.write("forty.model", tokenizer_of_forty());
+    import_model(import);
+    ExportOptions options;
+    options.checkpoint = folder / "imported";
+    options.destination = folder / "out.gguf";
+    options.format = "gguf";
+    options.type = "F32";
+    export_model(options);
+    const json golden = parse_file(golden_models / name / "logits.json");
+    EXPECT_LT(worst(inspect_logits(folder / "out.gguf", golden["ids"].get<std::vector<int64_t>>()),
+                    golden["logits"]),
+              1e-4)
+        << name;
+    EXPECT_EQ(inspect_model(folder / "out.gguf")["architecture"], name);
+  }
 }
 
 TEST(Export, APrefixModelIsRefusedUnlessAskedFor) {

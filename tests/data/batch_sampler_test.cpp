@@ -20,7 +20,7 @@ class BatchSamplerTest : public testing::Test {
                                          {tsv_part(folder_.write("a.tsv", small_tsv(700))),
                                           tsv_part(folder_.write("b.tsv", small_tsv(90)))},
                                          small_tokenizer(), {})),
-        format_(pair_format(small_tokenizer())) {}
+        format_(pair_format(small_tokenizer(), "")) {}
 
   BatchSampler sampler(int64_t batch_tokens, uint64_t seed = 1, int64_t rank = 0, int64_t ranks = 1,
                        std::vector<double> weights = {}) {

@@ -7,6 +7,7 @@
 #include "calque/decode/attention_map.h"
 #include "calque/decode/segments.h"
 #include "calque/model/decoder.h"
+#include "temporary_folder.h"
 
 namespace calque {
 namespace {
@@ -122,6 +123,25 @@ TEST(Translator, LinesComeOutInOrderAsSoonAsTheyCan) {
       },
       [&](int64_t line, const Translation&) { answered.push_back(line); });
   EXPECT_THAT(answered, ElementsAre(0, 1, 2, 3));
+}
+
+TEST(Translator, ExamplesAreSeenAndALineEndsTheTranslation) {
+  const TemporaryFolder folder;
+  Translator translator = make_translator();
+  translator.show_examples(folder.write("shots.tsv", "Oui.\tYes.\n"));
+  const Tokenizer& tokenizer = translator.tokenizer();
+  const SequenceFormat& format = translator.format();
+  EXPECT_EQ(tokenizer.piece(format.end), "<0x0A>");
+  EXPECT_EQ(std::count(format.begin.begin(), format.begin.end(), format.end), 1);  // behind the example
+  const auto seen = [&](const char* text) {
+    const auto ids = tokenizer.encode(text);
+    return std::search(format.begin.begin(), format.begin.end(), ids.begin(), ids.end()) !=
+           format.begin.end();
+  };
+  EXPECT_TRUE(seen("Oui.") && seen("Yes.") && seen("French:") && !seen("Non."));
+  EXPECT_EQ(format.begin.front(), tokenizer.begin_id());
+  EXPECT_NE(translator.translate("Le chat dort.").text(),
+            make_translator().translate("Le chat dort.").text());
 }
 
 TEST(AttentionMap, RowsAreSharesOfTheSourcesWords) {

@@ -115,6 +115,30 @@ TEST(FlatAttention, CausalRowsSeeNothingAheadAndPrefixRowsOnlyTheSource) {
   }
 }
 
+TEST(FlatAttention, AWindowHidesWhatIsFartherAway) {
+  at::manual_seed(6);
+  AttentionShape shape{2, 1, 8, 0.35};
+  Batch batch;
+  batch.add({{1}, {3}, 2}, std::vector<int32_t>{7, 7, 7}, std::vector<int32_t>{8, 8, 8, 8});
+  const Layout layout = ask_for_all(make_layout(batch, true));  // 9 rows, the first 5 see each other
+  const auto q = torch::randn({9, 16}), kv = torch::randn({9, 16});
+  shape.window = 3;
+  const auto weights = attention_weights(q, kv, layout, shape, nullptr, 0);  // [heads, 9, 9]
+  for (int64_t row = 0; row < 9; ++row) {
+    for (int64_t column = 0; column < 9; ++column) {
+      const bool seen = std::abs(row - column) < 3 && (column <= row || column < 5);
+      EXPECT_EQ(weights[0][row][column].item<float>() > 0, seen) << row << " " << column;
+    }
+  }
+  const auto values = kv.slice(1, 8).unsqueeze(0);
+  expect_close(attention(q, kv, layout, shape, nullptr),
+               torch::matmul(weights, values).transpose(0, 1).flatten(1), 1e-5, "output");
+  shape.window = 9;  // wide enough for all
+  const auto wide = attention(q, kv, layout, shape, nullptr);
+  shape.window = 0;
+  expect_close(wide, attention(q, kv, layout, shape, nullptr), 1e-7, "all in the window");
+}
+
 TEST(FlatAttention, LargeScoresStayFinite) {
   const AttentionShape shape{1, 1, 8, 1.0};
   const Layout layout = ask_for_all(ragged_layout({{3, 3}}, false));

@@ -54,9 +54,12 @@ TEST(CachedAttention, EqualsItsReferenceAndKeepsTheSameRows) {
   }
 }
 
-TEST(CachedAttention, RowByRowEqualsAllAtOnce) {
+class CachedAttentionWindow : public testing::TestWithParam<int64_t> {};
+INSTANTIATE_TEST_SUITE_P(Windows, CachedAttentionWindow, testing::Values(0, 3, 9));
+
+TEST_P(CachedAttentionWindow, RowByRowEqualsAllAtOnce) {
   at::manual_seed(3);
-  const AttentionShape shape{2, 1, 8, 0.35};
+  const AttentionShape shape{2, 1, 8, 0.35, GetParam()};
   const RotaryTable rotary = make_rotary_table(16, 8, 10000);
   Batch batch;
   batch.add({{1}, {3}, 2}, std::vector<int32_t>{7, 7, 7}, std::vector<int32_t>{8, 8, 8, 8});

@@ -62,6 +62,20 @@ TEST(OutputLoss, IsTheLogOfTheVocabularyWhenAllIsEqual) {
   EXPECT_NEAR(loss.smoothed.item<double>(), 4 * std::log(10.0), 1e-5);
 }
 
+TEST(OutputLoss, AFrozenWeightGetsNoGradientAndTheRestIsTheSame) {
+  at::manual_seed(4);
+  const auto labels = torch::randint(50, {300}, torch::kInt64);
+  const auto weight = torch::randn({50, 8}), given = torch::randn({300, 8});
+  const auto gradient = [&](bool frozen) {
+    auto hidden = given.clone().set_requires_grad(true);
+    auto matrix = weight.clone().set_requires_grad(!frozen);
+    output_loss(hidden, matrix, labels, 0.1).smoothed.backward();
+    EXPECT_EQ(matrix.grad().defined(), !frozen);
+    return hidden.grad();
+  };
+  expect_close(gradient(true), gradient(false), 1e-7, "hidden's gradient");
+}
+
 TEST(OutputLoss, HugeLogitsStayFinite) {
   auto hidden = (torch::randn({4, 8}) * 1e3).set_requires_grad(true);
   const auto loss = output_loss(hidden, torch::randn({30, 8}) * 1e2, torch::zeros({4}, torch::kInt64), 0.1);

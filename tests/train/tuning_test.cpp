@@ -7,6 +7,7 @@
 #include "calque/base/log.h"
 #include "calque/convert/checkpoint.h"
 #include "calque/convert/hf_names.h"
+#include "calque/decode/translator.h"
 #include "calque/kernels/frozen_linear.h"
 #include "calque/model/lora.h"
 #include "calque/train/assembly.h"
@@ -134,6 +135,59 @@ TEST_F(TuningTest, ABaseInHalfPrecisionTrainsNearlyTheSame) {
   train_run(tuned("half", ", lora: {rank: 4}, half_base: true"));
   const auto wide = result_of("wide"), half = result_of("half");
   EXPECT_LT(change(*wide, *half, "block_0.attention.qkv.weight"), 0.02);
+}
+
+TEST_F(TuningTest, RecomputingGivesTheSameBits) {
+  for (const char* model : {", dropout: 0.2", ", lora: {rank: 2, dropout: 0.1}"}) {
+    const std::string name = std::string(model).find("lora") == std::string::npos ? "full" : "lora";
+    train_run(tuned(name, model));
+    RunConfig again = tuned(name + "-again", model);
+    again.train.recompute = true;
+    train_run(again);
+    const char* file = name == "lora" ? "adapters.safetensors" : "model.safetensors";
+    EXPECT_EQ(read_file(folder_ / "runs" / name / "checkpoints/last" / file),
+              read_file(folder_ / "runs" / (name + "-again") / "checkpoints/last" / file))
+        << name;
+  }
+}
+
+TEST_F(TuningTest, APromptIsTrainedKeptAndTranslatedWith) {
+  RunConfig config = tuned("prompted", ", prompt: \"French: {source} English: {target}\"");
+  train_run(config);
+  const Checkpoint checkpoint(folder_ / "runs/prompted/checkpoints/last");
+  EXPECT_EQ(checkpoint.config().prompt, "French: {source} English: {target}");
+  const Translator translator(checkpoint.make_decoder(), checkpoint.tokenizer(), {});
+  const Tokenizer& tokenizer = translator.tokenizer();
+  std::vector<int32_t> begin = tokenizer.encode("French: ");
+  begin.insert(begin.begin(), tokenizer.begin_id());
+  EXPECT_EQ(translator.format().begin, begin);
+  EXPECT_EQ(translator.format().separator, tokenizer.encode(" English: "));
+  for (const char* prompt : {"{source}", "{target} {source}", "{source}{target}", "{source} = {target} ."})
+    EXPECT_THROW(pair_format(tokenizer, prompt), UserError) << prompt;
+}
+
+// A base has seen other texts end with </s>, or none: after fine-tuning a translation must end by itself.
+TEST_F(TuningTest, AFineTunedModelLearnsToStop) {
+  for (const char* model : {"", ", lora: {rank: 8}"}) {
+    RunConfig config = tuned("stops", model);
+    const auto pairs =
+        folder_.write("few.tsv", "Bonjour.\tHello.\nMerci.\tThank you.\nIl dort.\tHe is asleep.\n");
+    config.data.train = config.data.valid = {CorpusPart{}};
+    config.data.train[0].pairs = config.data.valid[0].pairs = pairs;
+    config.train.steps = 150;
+    config.train.learning_rate = 1e-2;
+    TrainingOptions options;
+    options.runs = folder_ / "runs";
+    options.fresh = true;
+    train(config, options);
+    const Checkpoint checkpoint(folder_ / "runs/stops/checkpoints/last");
+    const Translator translator(checkpoint.make_decoder(), checkpoint.tokenizer(), {});
+    const Translation translation = translator.translate("Il dort.");
+    EXPECT_TRUE(translation.best.front().complete) << model;
+    if (*model == '\0') {
+      EXPECT_EQ(translation.text(), "He is asleep.");
+    }
+  }
 }
 
 TEST_F(TuningTest, ContradictionsAreNamed) {

@@ -1,6 +1,7 @@
 """Holds our tokenizers against the originals on many lines: tools/goldens/check_tokenizers.py CHECKPOINT FILE…
 The checkpoint's own tokenizer file is read by `tokenizers` or `sentencepiece` and by calque; every line must give the same ids."""
 
+import itertools
 import pathlib
 import random
 import subprocess
@@ -15,26 +16,36 @@ def odd_lines(count):
     return ["".join(chr(rng.randint(*rng.choice(ranges))) for _ in range(rng.randint(1, 60))) for _ in range(count)]
 
 
-def main():
-    folder, files = pathlib.Path(sys.argv[1]), sys.argv[2:]
-    lines = odd_lines(1000)
+def lines_of(files):
+    """Odd Unicode, and both sides of the files' pairs, as many of each file: 10,000 lines at most."""
+    lines, each = odd_lines(1000), 9000 // max(1, len(files))
     for file in files:
-        for line in open(file, encoding="utf-8"):
-            lines += [part for part in line.rstrip("\n").split("\t") if part]
-    lines = [line for line in lines if "<|" not in line][:10000]
-    name = folder / "tokenizer.json"
-    if name.exists():
+        parts = (part for line in open(file, encoding="utf-8") for part in line.rstrip("\n").split("\t") if part)
+        lines += itertools.islice((part for part in parts if "<|" not in part), each)
+    return lines
+
+
+def tokenizer_file(folder):
+    return next(folder / name for name in ("tokenizer.json", "tokenizer.model") if (folder / name).exists())
+
+
+def our_ids(folder, lines):
+    said = subprocess.run([str(ROOT / "build/calque"), "tokenizer", "encode", str(tokenizer_file(folder))],
+                          input="\n".join(lines) + "\n", capture_output=True, text=True, check=True).stdout
+    return [[int(word) for word in line.split()] for line in said.split("\n")[:len(lines)]]
+
+
+def main():
+    folder, lines = pathlib.Path(sys.argv[1]), lines_of(sys.argv[2:])
+    name = tokenizer_file(folder)
+    if name.suffix == ".json":
         from tokenizers import Tokenizer
         tokenizer = Tokenizer.from_file(str(name))
         expected = [tokenizer.encode(line, add_special_tokens=False).ids for line in lines]
     else:
         import sentencepiece
-        name = folder / "tokenizer.model"
-        tokenizer = sentencepiece.SentencePieceProcessor(model_file=str(name))
-        expected = tokenizer.encode(lines)
-    said = subprocess.run([str(ROOT / "build/calque"), "tokenizer", "encode", str(name)], input="\n".join(lines) + "\n",
-                          capture_output=True, text=True, check=True).stdout
-    found = [[int(word) for word in line.split()] for line in said.split("\n")[:len(lines)]]
+        expected = sentencepiece.SentencePieceProcessor(model_file=str(name)).encode(lines)
+    found = our_ids(folder, lines)
     wrong = [i for i in range(len(lines)) if found[i] != expected[i]]
     for i in wrong[:5]:
         print(repr(lines[i]), found[i], expected[i])
@@ -42,4 +53,5 @@ def main():
     sys.exit(1 if wrong else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

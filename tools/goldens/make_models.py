@@ -1,4 +1,4 @@
-"""Golden files for importing models: tiny random Llama and GPT-2 models with the logits that `transformers` gives, blocks of
+"""Golden files for importing models: tiny random Llama, GPT-2, Qwen and Gemma models with the logits that `transformers` gives, blocks of
 every quantised type with what the `gguf` package makes of them. Writes tests/golden/models."""
 
 import json
@@ -14,12 +14,12 @@ OUT = pathlib.Path(__file__).resolve().parents[2] / "tests/golden/models"
 IDS = [1, 5, 7, 9, 30, 2, 11, 5]
 
 
-def save(name, model):
+def save(name, model, norm=1.0):
     folder = OUT / name
     model = model.eval()
     with torch.no_grad():
         for parameter in model.parameters():  # larger than fresh ones, so that a mistake shows
-            parameter.copy_(torch.randn_like(parameter) * 0.3 + (1.0 if parameter.dim() == 1 else 0.0))
+            parameter.copy_(torch.randn_like(parameter) * 0.3 + (norm if parameter.dim() == 1 else 0.0))
         model.tie_weights()
         logits = model(torch.tensor([IDS])).logits[0]
     model.save_pretrained(folder, max_shard_size="12KB" if name.endswith("sharded") else "1GB")
@@ -27,10 +27,17 @@ def save(name, model):
     (folder / "logits.json").write_text(json.dumps({"ids": IDS, "logits": [[round(float(x), 6) for x in row] for row in logits]}) + "\n")
 
 
+SIZES = dict(vocab_size=40, hidden_size=16, intermediate_size=28, num_attention_heads=4, max_position_embeddings=32,
+             rms_norm_eps=1e-5)
+
+
 def llama(**more):
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(
-        vocab_size=40, hidden_size=16, intermediate_size=28, num_hidden_layers=2, num_attention_heads=4,
-        max_position_embeddings=32, rms_norm_eps=1e-5, **more))
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(num_hidden_layers=2, **SIZES, **more))
+
+
+def gemma():  # a window shorter than the text, and a layer without one
+    return transformers.Gemma3ForCausalLM(transformers.Gemma3TextConfig(
+        num_hidden_layers=7, num_key_value_heads=2, head_dim=6, query_pre_attn_scalar=6, sliding_window=4, **SIZES))
 
 
 def blocks():
@@ -72,6 +79,11 @@ def main():
     save("llama-sharded", llama(num_key_value_heads=1, tie_word_embeddings=True, head_dim=6, rope_theta=500.0))
     save("gpt2", transformers.GPT2LMHeadModel(transformers.GPT2Config(
         vocab_size=40, n_positions=32, n_embd=16, n_layer=2, n_head=4, bos_token_id=1, eos_token_id=2)))
+    save("qwen2", transformers.Qwen2ForCausalLM(transformers.Qwen2Config(
+        num_hidden_layers=2, num_key_value_heads=2, tie_word_embeddings=True, **SIZES)))
+    save("qwen3", transformers.Qwen3ForCausalLM(transformers.Qwen3Config(
+        num_hidden_layers=2, num_key_value_heads=2, head_dim=6, tie_word_embeddings=False, **SIZES)))
+    save("gemma3", gemma(), norm=0.0)
     (OUT / "blocks.json").write_text(json.dumps(blocks()) + "\n")
     print("tests/golden/models:", transformers.__version__)
 

@@ -46,6 +46,7 @@ void add_import_command(CLI::App& app);
 void add_export_command(CLI::App& app);
 void add_inspect_command(CLI::App& app);
 void add_explore_command(CLI::App& app);
+void add_bench_command(CLI::App& app);
 void add_config_command(CLI::App& app);
 void add_data_command(CLI::App& app);
 void add_tokenizer_command(CLI::App& app);

@@ -22,12 +22,14 @@ struct ModelOptions {
   std::optional<double> top_p;
   std::optional<int64_t> seed;
   std::optional<int64_t> no_repeat_ngram;
+  std::filesystem::path shots;
   int64_t threads = 0;
   std::string precision = "auto";
 };
 
 void add_thread_options(CLI::App& command, ModelOptions& options);
 void add_search_options(CLI::App& command, ModelOptions& options);
+void add_shots_option(CLI::App& command, ModelOptions& options);
 
 // What was given on the command line wins over the run's `decode` section.
 void apply_search_options(const ModelOptions& options, DecodeConfig& config);

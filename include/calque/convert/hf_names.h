@@ -1,5 +1,6 @@
-// Hugging Face's names for a decoder's weights, and its config.json. A model that is a Llama or a GPT-2 by
-// its options is saved as one, so that `transformers` opens it; any other is saved under our own names.
+// Hugging Face's names for a decoder's weights, and its config.json. A model that is a Llama, GPT-2, Qwen or
+// Gemma 3 by its options is saved as one, so that `transformers` opens it; any other is saved under our own
+// names.
 #pragma once
 
 #include <torch/types.h>
@@ -12,7 +13,7 @@
 
 namespace calque {
 
-enum class Architecture { llama, gpt2, calque };
+enum class Architecture { llama, gpt2, qwen2, qwen3, gemma3, calque };
 Architecture architecture_of(const ModelConfig& config);
 
 // Every weight under its outside name, as a view into the decoder's own tensor: what is read from a view can
@@ -20,6 +21,8 @@ Architecture architecture_of(const ModelConfig& config);
 NamedTensors hf_views(const Decoder& decoder);
 
 nlohmann::json hf_config(const ModelConfig& config);
+// What a model is made of, by the names of its keys.
+nlohmann::json describe_model(const ModelConfig& config);
 // `name` stands for the file in messages. What a config.json cannot say (dropout) keeps its default.
 ModelConfig read_hf_config(const nlohmann::json& json, const std::string& name);
 

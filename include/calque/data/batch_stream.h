@@ -16,6 +16,7 @@ struct BatchStreamOptions {
   Corpus corpus;
   int64_t max_tokens = 256;
   int64_t batch_tokens = 4096;
+  std::string prompt;  // around source and target; see pair_format()
   double sampling = 0;
   uint64_t seed = 1;
   std::filesystem::path cache;

@@ -1,9 +1,10 @@
 // SequenceFormat: what stands around source and target when they become one row of tokens,
-// `<s> source <sep> target </s>`, or a prompt template for a tokenizer that has no <sep>.
+// `<s> source <sep> target </s>`, or the text of a prompt.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calque/data/tokenizer.h"
@@ -21,9 +22,17 @@ struct SequenceFormat {
   }
 };
 
-// The format for pairs. `separator` is the template's text between source and target, for tokenizers without
-// <sep>.
-SequenceFormat pair_format(const Tokenizer& tokenizer, const std::string& separator = "\n");
+// Refuses a prompt that does not have {source} once, and {target} once at its end.
+void check_prompt(const std::string& prompt);
+
+// The format for pairs: a prompt's text around them; without a prompt <sep> between them, or a new line where
+// the tokenizer has no <sep>.
+SequenceFormat pair_format(const Tokenizer& tokenizer, const std::string& prompt);
+
+// The same for a model that was never trained on it, behind examples that show what is wanted: {source,
+// target} each. It has no </s> to wait for, but ends where a line does.
+SequenceFormat example_format(const Tokenizer& tokenizer, const std::string& prompt,
+                              const std::vector<std::pair<std::string, std::string>>& examples);
 
 // The format for plain text: `<s> text </s>`, loss on every token.
 SequenceFormat text_format(const Tokenizer& tokenizer);

@@ -22,6 +22,7 @@ struct DecodeConfig {
   int64_t seed = 1;
   int64_t split_tokens = 48;
   int64_t batch = 64;
+  std::filesystem::path shots;
 };
 Fields fields(DecodeConfig& config);
 void check_decode(const DecodeConfig& config);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -46,6 +47,9 @@ class Translator {
   std::vector<Translation> translate_all(const std::vector<std::string>& lines,
                                          const std::function<void(int64_t count)>& advance = {}) const;
 
+  // From here on puts these examples before every sentence, for a model that was never trained to translate.
+  void show_examples(const std::filesystem::path& file);
+
   // Valid UTF-8 without control characters; what was neither is replaced.
   static std::string clean(std::string_view line);
 
@@ -56,6 +60,7 @@ class Translator {
   const SequenceFormat& format() const { return options_.format; }
 
  private:
+  void use_format(SequenceFormat format);
   SearchOptions search_options() const;
   std::vector<std::string> parts_of(const std::string& line) const;
   TranslatedText join(const std::vector<std::vector<Hypothesis>>& parts, size_t rank) const;

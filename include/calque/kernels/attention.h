@@ -15,6 +15,7 @@ struct AttentionShape {
       1;  // divides heads; query head h reads key-value head h / (heads / key_value_heads)
   int64_t head_width = 64;
   double scale = 1.0;  // usually 1 / √head_width
+  int64_t window = 0;  // a row sees those less than this many rows away from it; 0: all
 
   int64_t query_width() const { return heads * head_width; }
   int64_t key_value_width() const { return 2 * key_value_heads * head_width; }
@@ -35,6 +36,10 @@ torch::Tensor attention_weights(const torch::Tensor& q, const torch::Tensor& kv,
                                 const AttentionShape& shape, const RotaryTable* rotary, int64_t pair);
 
 namespace reference {
+// What a row must not see, [queries, rows]. row: [queries, 1], column: [1, rows], both counted from the
+// pair's beginning; columns below `prefix` are seen from everywhere.
+torch::Tensor hidden_columns(const torch::Tensor& row, const torch::Tensor& column, int64_t prefix,
+                             int64_t window);
 torch::Tensor attention(const torch::Tensor& q, const torch::Tensor& kv, const Layout& layout,
                         const AttentionShape& shape, const RotaryTable* rotary);
 }  // namespace reference

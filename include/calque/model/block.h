@@ -12,7 +12,7 @@ namespace calque {
 
 class Block : public torch::nn::Module {
  public:
-  explicit Block(const ModelConfig& config);
+  Block(const ModelConfig& config, int64_t layer);
 
   // x: [rows, width]. Gives the rows that the layout asks for, [queries, width]: of the others only keys and
   // values are computed.
@@ -22,6 +22,7 @@ class Block : public torch::nn::Module {
   std::shared_ptr<Attention> attention;
   std::shared_ptr<Norm> feed_forward_norm;
   std::shared_ptr<FeedForward> feed_forward;
+  std::shared_ptr<Norm> attention_outer_norm, feed_forward_outer_norm;  // null without outer norms
 };
 
 }  // namespace calque

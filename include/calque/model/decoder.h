@@ -45,13 +45,15 @@ class Decoder : public torch::nn::Module {
   std::vector<std::shared_ptr<Block>> blocks;
   std::shared_ptr<Norm> norm;
   torch::Tensor output;  // [vocabulary, width]; undefined where tied to the embedding
+  // Keep only what goes into each block, and compute its inside again in the backward pass.
+  bool recompute = false;
 
  private:
+  RotaryTable add_rotary_table(const std::string& name, double base);
   torch::Tensor run(const torch::Tensor& tokens, const Pass& pass) const;
 
   ModelConfig config_;
-  torch::Tensor cosines_,
-      sines_;  // rotary tables, which move with the model; undefined unless positions are rotary
+  RotaryTable rotary_, window_rotary_;  // of layers without and with a window; undefined where not needed
 };
 
 }  // namespace calque

@@ -19,7 +19,7 @@ class Embedding : public torch::nn::Module {
       positions;  // [max_positions, width]: a parameter if learned, a table if sinusoidal, else undefined
 
  private:
-  double dropout_;
+  double scale_, dropout_;
 };
 
 }  // namespace calque

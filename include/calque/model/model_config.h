@@ -1,4 +1,4 @@
-// ModelConfig: what a decoder is made of. Its options cover our own models, Llama and GPT-2.
+// ModelConfig: what a decoder is made of. Its options cover our own models, Llama, GPT-2, Qwen and Gemma 3.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 namespace calque {
 
 enum class ModelSize { none, tiny, small, base };
-enum class NormKind { rms, layer };
+enum class NormKind { rms, layer, rms_plus_one };
 enum class PositionKind { rotary, learned, sinusoidal };
 enum class FeedForwardKind { swiglu, geglu, gelu, relu };
 enum class AttentionKind { prefix, causal };
@@ -20,7 +20,7 @@ struct EnumNames<ModelSize> {
 };
 template <>
 struct EnumNames<NormKind> {
-  static constexpr std::string_view names[] = {"rms", "layer"};
+  static constexpr std::string_view names[] = {"rms", "layer", "rms_plus_one"};
 };
 template <>
 struct EnumNames<PositionKind> {
@@ -49,15 +49,24 @@ struct ModelConfig {
   PositionKind positions = PositionKind::rotary;
   int64_t max_positions = 512;
   double rotary_base = 10000;
+  int64_t window = 0;         // 0: every layer sees everything
+  int64_t window_period = 6;  // each so-many-th layer has no window
+  double window_rotary_base = 10000;
+  bool head_norms = false;
+  bool outer_norms = false;
+  bool scaled_embedding = false;
   bool bias = false;
+  bool qkv_bias = false;
   bool tied = true;
   AttentionKind attention = AttentionKind::prefix;
+  std::string prompt;
   double dropout = 0;
 
   int64_t vocabulary = 0;  // the tokenizer's, not a key of its own
 
   int64_t key_value_head_count() const { return key_value_heads > 0 ? key_value_heads : heads; }
   int64_t width_of_head() const { return head_width > 0 ? head_width : width / heads; }
+  bool has_window(int64_t layer) const { return window > 0 && (layer + 1) % window_period != 0; }
   bool is_gated() const {
     return feed_forward == FeedForwardKind::swiglu || feed_forward == FeedForwardKind::geglu;
   }

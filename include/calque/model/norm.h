@@ -1,4 +1,5 @@
-// Norm: the normalisation in front of each part of a block, and at the end.
+// Norm: the normalisation in front of each part of a block, and at the end; in some models also behind each
+// part, and of each head.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -10,13 +11,14 @@ namespace calque {
 
 class Norm : public torch::nn::Module {
  public:
-  explicit Norm(const ModelConfig& config);
+  Norm(const ModelConfig& config, int64_t width);
   torch::Tensor forward(const torch::Tensor& x) const;  // [rows, width] → [rows, width]
 
   torch::Tensor weight;  // [width]
   torch::Tensor bias;    // [width]; undefined for rms
 
  private:
+  NormKind kind_;
   double epsilon_;
 };
 

@@ -28,6 +28,7 @@ struct Pass {
   int64_t layer = 0;       // which block this is
   std::string scope = {};  // names of enclosing parts, with a dot behind each
 
+  const torch::Tensor& cache_of_layer() const { return cache->layers[static_cast<size_t>(layer)]; }
   // Shows a tensor to the tap, if there is one, and passes it on.
   const torch::Tensor& show(const char* name, const torch::Tensor& value) const {
     if (tap != nullptr) (*tap)(scope + name, value);

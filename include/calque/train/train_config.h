@@ -38,6 +38,7 @@ struct EnumNames<DeviceKind> {
 struct TrainConfig {
   int64_t batch_tokens = 4096;
   int64_t micro_batch_tokens = 0;
+  bool recompute = false;
   int64_t steps = 20000;
   double epochs = 0;
   int64_t tokens = 0;

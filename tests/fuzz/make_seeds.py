@@ -1,0 +1,75 @@
+"""Seeds for the fuzz targets: tiny files of every kind. Usage: make_seeds.py FOLDER, which gets a folder for each reader."""
+
+import pathlib
+import shutil
+import struct
+import sys
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
+OUT = pathlib.Path(sys.argv[1])
+WIDTH, INNER, LAYERS, HEADS, VOCABULARY, POSITIONS = 8, 8, 1, 2, 6, 8
+
+
+def folder(name):
+    (OUT / name).mkdir(parents=True, exist_ok=True)
+    return OUT / name
+
+
+def text(value):
+    return struct.pack("<Q", len(value)) + value.encode()
+
+
+def gguf(architecture, kind):
+    keys = [("general.architecture", 8, text(architecture)), ("tokenizer.ggml.model", 8, text("llama"))]
+    for name, value in [("block_count", LAYERS), ("context_length", POSITIONS), ("embedding_length", WIDTH),
+                        ("feed_forward_length", INNER), ("attention.head_count", HEADS), ("attention.sliding_window", 4)]:
+        keys.append((f"{architecture}.{name}", 4, struct.pack("<I", value)))
+    pieces = ["<unk>", "<s>", "</s>", "▁a", "b", "▁ab"]
+    keys.append(("tokenizer.ggml.tokens", 9, struct.pack("<IQ", 8, 6) + b"".join(map(text, pieces))))
+    keys.append(("tokenizer.ggml.scores", 9, struct.pack("<IQ6f", 6, 6, *range(6))))
+    keys.append(("tokenizer.ggml.token_type", 9, struct.pack("<IQ6i", 5, 6, 2, 3, 3, 1, 1, 1)))
+    for name, value in [("bos", 1), ("eos", 2), ("unknown", 0)]:
+        keys.append((f"tokenizer.ggml.{name}_token_id", 4, struct.pack("<I", value)))
+    norms, matrices = ["attn_norm", "ffn_norm"], [("attn_q", WIDTH), ("attn_k", WIDTH), ("attn_v", WIDTH),
+                                                  ("attn_output", WIDTH), ("ffn_gate", INNER), ("ffn_up", INNER),
+                                                  ("ffn_down", WIDTH)]
+    tensors = [("token_embd.weight", [WIDTH, VOCABULARY]), ("output_norm.weight", [WIDTH])]
+    for layer in range(LAYERS):
+        tensors += [(f"blk.{layer}.{name}.weight", [WIDTH]) for name in norms]
+        tensors += [(f"blk.{layer}.{name}.weight", [WIDTH, rows]) for name, rows in matrices]
+    header, data = b"", b""
+    for name, shape in tensors:
+        count = WIDTH * (shape[1] if len(shape) > 1 else 1)
+        header += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, kind, len(data))
+        data += b"\x01\x02" * count if kind else struct.pack(f"<{count}f", *([0.5] * count))
+        data += b"\0" * (-len(data) % 32)
+    file = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys))
+    file += b"".join(text(name) + struct.pack("<I", number) + value for name, number, value in keys) + header
+    return file + b"\0" * (-len(file) % 32) + data
+
+
+def llama2c(version):
+    weights = VOCABULARY * WIDTH + LAYERS * (2 * WIDTH + 4 * WIDTH * WIDTH + 3 * WIDTH * INNER) + WIDTH
+    numbers = struct.pack("<7i", WIDTH, INNER, LAYERS, HEADS, HEADS, VOCABULARY, POSITIONS)
+    if version == 0:
+        return numbers + struct.pack(f"<{weights + POSITIONS * WIDTH // HEADS}f", *([0.5] * (weights + POSITIONS * WIDTH // HEADS)))
+    return (struct.pack("<Ii", 0x616B3432, 1) + numbers + b"\x01").ljust(256, b"\0") + struct.pack(f"<{weights}f", *([0.5] * weights))
+
+
+def main():
+    for path in sorted(GOLDEN.rglob("*.safetensors")):
+        if path.stat().st_size < 40000:
+            shutil.copy(path, folder("safetensors") / path.relative_to(GOLDEN).as_posix().replace("/", "-"))
+    for architecture in ("llama", "qwen3", "gemma3", "gpt2"):
+        for kind in (0, 1, 8, 12):
+            (folder("gguf") / f"{architecture}-{kind}").write_bytes(gguf(architecture, kind))
+    for version in (0, 1):
+        (folder("llama2c") / str(version)).write_bytes(llama2c(version))
+    for path in sorted(GOLDEN.rglob("*")):
+        if path.suffix == ".model" or path.name.endswith("tokenizer.json"):
+            shutil.copy(path, folder("tokenizer") / path.relative_to(GOLDEN).as_posix().replace("/", "-"))
+    (folder("tokenizer") / "llama2c").write_bytes(
+        struct.pack("<i", 4) + b"".join(struct.pack("<fi", 0.0, len(piece)) + piece for piece in [b"<unk>", b"a", b" b", b"<0x0A>"]))
+
+
+main()
