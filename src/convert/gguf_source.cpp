@@ -110,6 +110,15 @@ constexpr GgufNames gguf_architectures[] = {
 constexpr int64_t gemma_window_period = 6;
 constexpr double gemma_window_rotary_base = 10000;
 
+// llama.cpp writes pieces that users defined with blanks, SentencePiece all of them with this.
+constexpr std::string_view blank_mark = "\xE2\x96\x81";  // «▁»
+
+std::string with_replaced(std::string text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
 class Reader {
  public:
   explicit Reader(const std::filesystem::path& path)
@@ -270,6 +279,8 @@ class Reader {
       piece.score = i < scores.size() && scores[i].is_number() ? scores[i].get<float>() : 0.0F;
       const int kind = i < types.size() && types[i].is_number_integer() ? types[i].get<int>() : 1;
       if (kind >= 1 && kind <= 6) piece.kind = static_cast<SentencePiece::Kind>(kind);
+      if (piece.kind == SentencePiece::Kind::user_defined)
+        piece.text = with_replaced(piece.text, " ", blank_mark);
       file.pieces.push_back(std::move(piece));
     }
     const int64_t count = static_cast<int64_t>(tokens.size());
@@ -414,31 +425,35 @@ nlohmann::ordered_json gguf_metadata(const ModelConfig& c, const Tokenizer& toke
                                 {of + "vocab_size", c.vocabulary}};
   if (c.window > 0) all[of + "attention.sliding_window"] = c.window;
   nlohmann::ordered_json tokens = json::array(), scores = json::array(), types = json::array(), merges;
-  const bool byte_level = std::string(tokenizer.file_name()) == "tokenizer.json";
-  for (int32_t id = 0; id < tokenizer.size(); ++id) {
-    tokens.push_back(tokenizer.piece(id));
-    types.push_back(id == tokenizer.unknown_id()           ? 2
-                    : tokenizer.is_control(id)             ? 3
-                    : !byte_level && tokenizer.is_byte(id) ? 6
-                                                           : 1);
-  }
-  all["tokenizer.ggml.model"] = byte_level ? "gpt2" : "llama";
-  all["tokenizer.ggml.tokens"] = tokens;
-  if (byte_level) {
+  if (std::string(tokenizer.file_name()) == "tokenizer.json") {
+    for (int32_t id = 0; id < tokenizer.size(); ++id) {
+      tokens.push_back(tokenizer.piece(id));
+      types.push_back(id == tokenizer.unknown_id() ? 2 : tokenizer.is_control(id) ? 3 : 1);
+    }
     const json file = json::parse(tokenizer.serialized());
     merges = json::array();
     for (const json& merge : file["model"]["merges"])
       merges.push_back(merge.is_array() ? merge[0].get<std::string>() + " " + merge[1].get<std::string>()
                                         : merge.get<std::string>());
+    all["tokenizer.ggml.model"] = "gpt2";
     all["tokenizer.ggml.merges"] = merges;
     all["tokenizer.ggml.pre"] = file["pre_tokenizer"].value("type", "") == "Sequence" ? "smollm" : "gpt-2";
   } else {
-    for (const float score : tokenizer.scores()) scores.push_back(score);
+    for (const SentencePiece& piece : read_sentence_pieces(tokenizer.serialized())) {
+      tokens.push_back(piece.kind == SentencePiece::Kind::user_defined
+                           ? with_replaced(piece.text, blank_mark, " ")
+                           : piece.text);
+      scores.push_back(piece.score);
+      types.push_back(static_cast<int>(piece.kind));
+    }
+    all["tokenizer.ggml.model"] = "llama";
     all["tokenizer.ggml.scores"] = scores;
     all["tokenizer.ggml.unknown_token_id"] = tokenizer.unknown_id();
-    all["tokenizer.ggml.add_space_prefix"] = tokenizer.encode("a") == tokenizer.encode(" a");
+    const auto ids = tokenizer.encode("a");
+    all["tokenizer.ggml.add_space_prefix"] = !ids.empty() && tokenizer.begins_word(ids.front());
     all["tokenizer.ggml.remove_extra_whitespaces"] = tokenizer.encode("a  b") == tokenizer.encode("a b");
   }
+  all["tokenizer.ggml.tokens"] = tokens;
   all["tokenizer.ggml.token_type"] = types;
   all["tokenizer.ggml.bos_token_id"] = tokenizer.begin_id();
   all["tokenizer.ggml.eos_token_id"] = tokenizer.end_id();

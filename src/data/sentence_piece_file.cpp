@@ -56,7 +56,62 @@ uint64_t read_varint(const std::string& bytes, size_t& at) {
   throw UserError("a SentencePiece model is damaged");
 }
 
+struct WireField {
+  uint32_t number = 0;
+  uint32_t kind = 0;       // 0: a varint, 2: bytes, 5: four bytes
+  uint64_t value = 0;      // of a varint
+  std::string_view bytes;  // of the others
+};
+
+WireField read_field(const std::string& model, size_t& at) {
+  WireField field;
+  const uint64_t key = read_varint(model, at);
+  field.number = static_cast<uint32_t>(key >> 3);
+  field.kind = static_cast<uint32_t>(key & 7);
+  uint64_t size = 0;
+  if (field.kind == 0) {
+    field.value = read_varint(model, at);
+    return field;
+  }
+  if (field.kind == 1) {
+    size = 8;
+  } else if (field.kind == 2) {
+    size = read_varint(model, at);
+  } else if (field.kind == 5) {
+    size = 4;
+  } else {
+    throw UserError("a SentencePiece model is damaged");
+  }
+  if (size > model.size() - at) throw UserError("a SentencePiece model ends too early");
+  field.bytes = std::string_view(model).substr(at, size);
+  at += size;
+  return field;
+}
+
+SentencePiece parse_piece(const std::string& message) {
+  SentencePiece piece;
+  for (size_t at = 0; at < message.size();) {
+    const WireField field = read_field(message, at);
+    if (field.number == 1 && field.kind == 2) piece.text = field.bytes;
+    if (field.number == 2 && field.kind == 5)
+      std::memcpy(&piece.score, field.bytes.data(), sizeof piece.score);
+    if (field.number == 3 && field.kind == 0 && field.value >= 1 && field.value <= 6)
+      piece.kind = static_cast<SentencePiece::Kind>(field.value);
+  }
+  return piece;
+}
+
 }  // namespace
+
+std::vector<SentencePiece> read_sentence_pieces(const std::string& model) {
+  std::vector<SentencePiece> pieces;
+  for (size_t at = 0; at < model.size();) {
+    const WireField field = read_field(model, at);
+    if (field.number == model_piece && field.kind == 2)
+      pieces.push_back(parse_piece(std::string(field.bytes)));
+  }
+  return pieces;
+}
 
 std::string SentencePieceFile::serialize() const {
   std::string model, trainer, normalizer;
@@ -84,16 +139,13 @@ std::string prune_sentence_piece(const std::string& model, const std::vector<Sen
   std::string pruned;
   for (const SentencePiece& piece : kept) add_bytes(pruned, model_piece, piece_bytes(piece));
   for (size_t at = 0; at < model.size();) {
-    const uint64_t key = read_varint(model, at);
-    if ((key & 7) != 2) throw UserError("a SentencePiece model holds a field that is no message");
-    const uint64_t size = read_varint(model, at);
-    if (size > model.size() - at) throw UserError("a SentencePiece model ends too early");
-    std::string field = model.substr(at, size);
-    at += size;
-    if (key >> 3 == model_piece) continue;
+    const WireField field = read_field(model, at);
+    if (field.kind != 2) throw UserError("a SentencePiece model holds a field that is no message");
+    if (field.number == model_piece) continue;
+    std::string bytes(field.bytes);
     // The last value of a field wins, so that what is added replaces what is there.
-    if (key >> 3 == model_trainer) add_ids(field, kept.size(), unknown_id, begin_id, end_id);
-    add_bytes(pruned, static_cast<uint32_t>(key >> 3), field);
+    if (field.number == model_trainer) add_ids(bytes, kept.size(), unknown_id, begin_id, end_id);
+    add_bytes(pruned, field.number, bytes);
   }
   return pruned;
 }

@@ -76,27 +76,16 @@ class SentencePieceModel : public TokenizerModel {
   int32_t unknown_id() const override { return processor_.unk_id(); }
   int32_t begin_id() const override { return processor_.bos_id(); }
   int32_t end_id() const override { return processor_.eos_id(); }
-  std::vector<float> scores() const override {
-    std::vector<float> all;
-    for (int32_t id = 0; id < size(); ++id) all.push_back(processor_.GetScore(id));
-    return all;
-  }
   const char* file_name() const override { return "tokenizer.model"; }
 
   std::string pruned(std::span<const int32_t> kept) const override {
+    const std::vector<SentencePiece> all = read_sentence_pieces(bytes_);
     std::vector<SentencePiece> pieces;
     const auto place = [&](int32_t id) {
       const auto found = std::find(kept.begin(), kept.end(), id);
       return found == kept.end() ? -1 : static_cast<int32_t>(found - kept.begin());
     };
-    for (const int32_t id : kept) {
-      const auto kind = processor_.IsUnknown(id)   ? SentencePiece::Kind::unknown
-                        : processor_.IsControl(id) ? SentencePiece::Kind::control
-                        : processor_.IsByte(id)    ? SentencePiece::Kind::byte
-                        : processor_.IsUnused(id)  ? SentencePiece::Kind::unused
-                                                   : SentencePiece::Kind::normal;
-      pieces.push_back({piece(id), processor_.GetScore(id), kind});
-    }
+    for (const int32_t id : kept) pieces.push_back(all.at(static_cast<size_t>(id)));
     return prune_sentence_piece(bytes_, pieces, place(unknown_id()), place(begin_id()), place(end_id()));
   }
 

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <numeric>
 
 #include "calque/base/error.h"
 #include "calque/base/file.h"
@@ -79,6 +81,8 @@ std::string tokenizer_of_forty() {
     piece.kind = i == 0   ? SentencePiece::Kind::unknown
                  : i <= 2 ? SentencePiece::Kind::control
                           : SentencePiece::Kind::normal;
+    if (i == 9) piece = {"▁▁", 0, SentencePiece::Kind::user_defined};
+    if (i == 10) piece.text = "▁";
     file.pieces.push_back(piece);
   }
   file.unknown_id = 0;
@@ -252,6 +256,15 @@ TEST(Export, QwenAndGemmaBecomeGgufAndComeBack) {
               1e-4)
         << name;
     EXPECT_EQ(inspect_model(folder / "out.gguf")["architecture"], name);
+    // Pieces that somebody defined are found before any others, also after the way there and back.
+    const auto tokenizer =
+        Tokenizer::from_bytes(open_import_source(folder / "out.gguf").tokenizer.value(), "back");
+    const std::vector<int32_t> ids = tokenizer.encode("p7   p8");
+    EXPECT_EQ(std::count(ids.begin(), ids.end(), 9), 1) << name;
+    EXPECT_EQ(ids, Tokenizer::from_bytes(tokenizer_of_forty(), "there").encode("p7   p8"));
+    std::vector<int32_t> all(40);
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(Tokenizer::from_bytes(tokenizer.pieces().pruned(all), "pruned").encode("p7   p8"), ids);
   }
 }
 

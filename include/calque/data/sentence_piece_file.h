@@ -25,6 +25,9 @@ struct SentencePieceFile {
   std::string serialize() const;
 };
 
+// The pieces of a model's file, in order.
+std::vector<SentencePiece> read_sentence_pieces(const std::string& model);
+
 // The same model with only `kept` of its pieces; how it was trained and how it normalises stay.
 std::string prune_sentence_piece(const std::string& model, const std::vector<SentencePiece>& kept,
                                  int32_t unknown_id, int32_t begin_id, int32_t end_id);

@@ -61,7 +61,6 @@ class Tokenizer {
   int32_t begin_id() const { return pieces_->begin_id(); }
   int32_t end_id() const { return pieces_->end_id(); }
   std::optional<int32_t> separator_id() const { return separator_; }
-  std::vector<float> scores() const { return pieces_->scores(); }
   const TokenizerModel& pieces() const { return *pieces_; }
 
   uint64_t hash() const { return hash_; }

@@ -30,8 +30,7 @@ class TokenizerModel {
   virtual int32_t unknown_id() const = 0;  // -1 where nothing can be unknown
   virtual int32_t begin_id() const = 0;
   virtual int32_t end_id() const = 0;
-  virtual std::vector<float> scores() const { return {}; }  // of SentencePiece's pieces
-  virtual const char* file_name() const = 0;                // what its file is called in a checkpoint
+  virtual const char* file_name() const = 0;  // what its file is called in a checkpoint
 
   // The same tokenizer with these pieces alone, in this order, and its bytes; pieces that others are made of
   // must be among them.
