@@ -70,7 +70,7 @@ void add_safetensors(const fs::path& file, const std::set<std::string>* wanted, 
     if (source.tensors.contains(outside))
       throw UserError(fmt::format("{}: {} stands in two files", file.string(), shorten(name, 80)));
     source.tensors[outside] = {entry.shape, fmt::format("{}, {}", name, c10::toString(entry.type)),
-                               [tensors, name] { return tensors->tensor(name).to(torch::kFloat32); }};
+                               [tensors, name = name] { return tensors->tensor(name).to(torch::kFloat32); }};
   }
 }
 

@@ -89,11 +89,11 @@ Safetensors::Safetensors(const std::filesystem::path& path)
         !value["data_offsets"].is_array() || value["data_offsets"].size() != 2) {
       refuse(path, fmt::format("{}: dtype, shape and data_offsets wanted", shown));
     }
+    const auto stored = value["dtype"].get<std::string>();
     const auto* type = std::find_if(std::begin(type_names), std::end(type_names),
-                                    [&](const TypeName& one) { return value["dtype"] == one.name; });
+                                    [&](const TypeName& one) { return stored == one.name; });
     if (type == std::end(type_names))
-      refuse(path,
-             fmt::format("{}: unknown dtype {}", shown, shorten(value["dtype"].get<std::string>(), 20)));
+      refuse(path, fmt::format("{}: unknown dtype {}", shown, shorten(stored, 20)));
     Entry entry{type->type, {}, 0, 0};
     uint64_t bytes = c10::elementSize(type->type);
     for (const json& size : value["shape"]) {

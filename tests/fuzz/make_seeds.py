@@ -1,5 +1,6 @@
 """Seeds for the fuzz targets: tiny files of every kind. Usage: make_seeds.py FOLDER, which gets a folder for each reader."""
 
+import json
 import pathlib
 import shutil
 import struct
@@ -16,7 +17,7 @@ def folder(name):
 
 
 def text(value):
-    return struct.pack("<Q", len(value)) + value.encode()
+    return struct.pack("<Q", len(value.encode())) + value.encode()
 
 
 def gguf(architecture, kind):
@@ -56,6 +57,27 @@ def llama2c(version):
     return (struct.pack("<Ii", 0x616B3432, 1) + numbers + b"\x01").ljust(256, b"\0") + struct.pack(f"<{weights}f", *([0.5] * weights))
 
 
+def byte_level():
+    pieces = ["<s>", "</s>", "L", "l", "a", "Ġ", "Ġa", "la", "Ã", "©", "Ã©", "1", "2", "Ċ"]
+    return {"version": "1.0", "normalizer": None, "decoder": {"type": "ByteLevel"},
+            "added_tokens": [{"id": i, "content": pieces[i], "special": True} for i in (0, 1)],
+            "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True},
+                                                                    {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}]},
+            "model": {"type": "BPE", "vocab": {piece: i for i, piece in enumerate(pieces)},
+                      "merges": ["Ġ a", ["l", "a"], "Ã ©"]}}
+
+
+def sentence_piece():
+    def field(number, value):  # Protocol Buffers, lengths below 128
+        return bytes([number << 3 | 2, len(value)]) + value
+
+    kinds = [("<unk>", 2), ("<s>", 3), ("</s>", 3), ("▁a", 1), ("a", 1), ("▁", 1), ("▁▁", 4), ("l", 1), ("la", 1)]
+    model = b"".join(field(1, field(1, text.encode()) + b"\x15" + struct.pack("<f", -float(i)) + bytes([3 << 3, kind]))
+                     for i, (text, kind) in enumerate(kinds))
+    trainer = bytes([3 << 3, 2, 4 << 3, len(kinds)])
+    return model + field(2, trainer) + field(3, field(1, b"identity"))
+
+
 def main():
     for path in sorted(GOLDEN.rglob("*.safetensors")):
         if path.stat().st_size < 40000:
@@ -65,9 +87,8 @@ def main():
             (folder("gguf") / f"{architecture}-{kind}").write_bytes(gguf(architecture, kind))
     for version in (0, 1):
         (folder("llama2c") / str(version)).write_bytes(llama2c(version))
-    for path in sorted(GOLDEN.rglob("*")):
-        if path.suffix == ".model" or path.name.endswith("tokenizer.json"):
-            shutil.copy(path, folder("tokenizer") / path.relative_to(GOLDEN).as_posix().replace("/", "-"))
+    (folder("tokenizer") / "byte-level").write_text(json.dumps(byte_level()))
+    (folder("tokenizer") / "sentencepiece").write_bytes(sentence_piece())
     (folder("tokenizer") / "llama2c").write_bytes(
         struct.pack("<i", 4) + b"".join(struct.pack("<fi", 0.0, len(piece)) + piece for piece in [b"<unk>", b"a", b" b", b"<0x0A>"]))
 
