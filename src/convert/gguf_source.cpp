@@ -197,6 +197,9 @@ class Reader {
   void read_sizes() {
     ModelConfig& c = source_.config;
     c.layers = count("block_count");
+    if (c.layers > static_cast<int64_t>(gguf_->entries().size()))
+      throw UserError(
+          fmt::format("{}: {} layers, but only {} tensors", name_, c.layers, gguf_->entries().size()));
     c.width = count("embedding_length");
     c.heads = count("attention.head_count");
     c.feed_forward_width = count("feed_forward_length");

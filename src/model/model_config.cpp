@@ -6,6 +6,8 @@
 namespace calque {
 namespace {
 
+constexpr int64_t most_layers = 1000;
+
 // Named sizes set these; keys that are given beside `size` win, since they are read after it.
 void apply_size(ModelConfig& c, ModelSize size) {
   struct Size {
@@ -29,7 +31,7 @@ Fields fields(ModelConfig& c) {
           "size", {std::begin(names), std::end(names)}, [&c] { return static_cast<size_t>(c.size); },
           [&c](size_t i) { apply_size(c, static_cast<ModelSize>(i)); },
           "sets layers, width, heads and feed_forward_width together; keys beside it win"),
-      field("layers", c.layers, between(1, 1000), "blocks of attention and feed-forward"),
+      field("layers", c.layers, between(int64_t{1}, most_layers), "blocks of attention and feed-forward"),
       field("width", c.width, between(2, 65536), "numbers that stand for a token"),
       field("heads", c.heads, between(1, 1024), "attention heads"),
       field("key_value_heads", c.key_value_heads, between(0, 1024),
@@ -66,6 +68,8 @@ Fields fields(ModelConfig& c) {
 }
 
 void check_model(const ModelConfig& c) {
+  if (c.layers > most_layers)
+    throw UserError(fmt::format("{} layers; at most {} are built", c.layers, most_layers));
   if (c.head_width == 0 && c.width % c.heads != 0) {
     throw UserError(fmt::format("model.width={} cannot be divided among model.heads={}", c.width, c.heads),
                     "or set model.head_width");

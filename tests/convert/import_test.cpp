@@ -365,6 +365,10 @@ TEST(Import, HostileFilesAreRefused) {
   EXPECT_THAT(with(8, 1ULL << 60), HasSubstr("tensors and"));
   EXPECT_THAT(with(16, 1ULL << 60), HasSubstr("tensors and"));
   EXPECT_THAT(with(24, 1ULL << 62), HasSubstr("ends too early"));
+  std::string layers = good;
+  const std::string key = "llama.block_count";
+  layers.replace(good.find(key) + key.size() + 4, 4, std::string("\xFF\xFF\xFF\0", 4));
+  EXPECT_THAT(open(layers), HasSubstr("layers, but only"));
   std::string version = good;
   version[4] = 9;
   EXPECT_THAT(open(version), HasSubstr("version 9"));
