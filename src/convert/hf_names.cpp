@@ -351,7 +351,10 @@ void check_weight_count(const ModelConfig& config, int64_t weights, const std::s
                static_cast<double>(2 * config.heads + 2 * config.key_value_head_count()) +
            static_cast<double>(config.width) * static_cast<double>(config.feed_forward_width) *
                (config.is_gated() ? 3 : 2)) +
-      static_cast<double>(config.vocabulary) * static_cast<double>(config.width) * (config.tied ? 1 : 2);
+      static_cast<double>(config.vocabulary) * static_cast<double>(config.width) * (config.tied ? 1 : 2) +
+      (config.positions == PositionKind::learned
+           ? static_cast<double>(config.max_positions) * static_cast<double>(config.width)
+           : 0.0);
   // A tensor that is missing is told by its name; this is about sizes that are absurd.
   if (wanted > 2 * static_cast<double>(weights) + 1e6) {
     throw UserError(

@@ -378,6 +378,13 @@ TEST(Import, HostileFilesAreRefused) {
     bytes[at] = static_cast<char>(bytes[at] ^ 0xFF);
     open(bytes);
   }
+  // A table of positions for which there is no memory.
+  fs::copy(golden_models / "gpt2", folder / "gpt2");
+  json positions = parse_file(folder / "gpt2/config.json");
+  positions["n_positions"] = 90'000'000;
+  folder.write("gpt2/config.json", positions.dump());
+  EXPECT_THAT(refusal([&] { load_decoder(open_import_source(folder / "gpt2")); }),
+              HasSubstr("its sizes need"));
   const fs::path index = folder / "sharded";
   fs::create_directory(index);
   fs::copy(golden_models / "llama/config.json", index / "config.json");
