@@ -14,11 +14,6 @@
 namespace calque {
 namespace fs = std::filesystem;
 using nlohmann::json;
-using nlohmann::ordered_json;
-
-bool has_gguf_form(const ModelConfig& config);
-NamedTensors gguf_tensors(const Decoder& decoder);
-ordered_json gguf_metadata(const ModelConfig& config, const Tokenizer& tokenizer, const std::string& name);
 
 namespace {
 
