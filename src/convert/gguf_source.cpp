@@ -61,6 +61,10 @@ class Reader {
     if (found == gguf_->entries().end()) return;
     std::vector<int64_t> shape = found->second.shape;
     if (turn == Turn::transpose && shape.size() == 2) std::swap(shape[0], shape[1]);
+    if (found->second.type == nullptr) {
+      source_.problems.push_back(fmt::format("{} is of type {}, which is not supported", shorten(stored, 80),
+                                             found->second.type_number));
+    }
     const std::string type = found->second.type != nullptr
                                  ? found->second.type->name
                                  : fmt::format("type {}", found->second.type_number);

@@ -369,6 +369,10 @@ TEST(Import, HostileFilesAreRefused) {
   const std::string key = "llama.block_count";
   layers.replace(good.find(key) + key.size() + 4, 4, std::string("\xFF\xFF\xFF\0", 4));
   EXPECT_THAT(open(layers), HasSubstr("layers, but only"));
+  std::string type = good;  // the type stands behind a tensor's name, its number of sizes and these
+  const std::string tensor = "token_embd.weight";
+  type.replace(good.find(tensor) + tensor.size() + 4 + 2 * 8, 4, std::string("\x63\0\0\0", 4));
+  EXPECT_THAT(open(type), HasSubstr("token_embd.weight is of type 99, which is not supported"));
   std::string version = good;
   version[4] = 9;
   EXPECT_THAT(open(version), HasSubstr("version 9"));

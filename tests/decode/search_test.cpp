@@ -30,8 +30,8 @@ ModelConfig search_model(AttentionKind attention) {
 }
 
 // Weights large enough that its choices are sharp, as a trained model's are.
-std::shared_ptr<Decoder> sharp_decoder(AttentionKind attention, uint64_t seed = 5) {
-  auto decoder = std::make_shared<Decoder>(search_model(attention));
+std::shared_ptr<Decoder> sharp_decoder(const ModelConfig& config, uint64_t seed = 5) {
+  auto decoder = std::make_shared<Decoder>(config);
   decoder->initialise(seed);
   const torch::NoGradGuard no_gradients;
   for (auto& parameter : decoder->parameters()) {
@@ -107,8 +107,15 @@ std::vector<int32_t> greedy_without_cache(const Decoder& decoder, const SearchOp
 }  // namespace
 
 TEST(Search, GreedyWithTheCacheEqualsGreedyWithoutIt) {
-  for (const AttentionKind attention : {AttentionKind::prefix, AttentionKind::causal}) {
-    const auto decoder = sharp_decoder(attention);
+  ModelConfig gemma =
+      search_model(AttentionKind::causal);  // its norms, and a window that sentences are longer than
+  gemma.norm = NormKind::rms_plus_one;
+  gemma.head_norms = gemma.outer_norms = true;
+  gemma.window = 6;
+  gemma.window_period = 2;
+  for (const ModelConfig& config :
+       {search_model(AttentionKind::prefix), search_model(AttentionKind::causal), gemma}) {
+    const auto decoder = sharp_decoder(config);
     const SearchOptions options = options_with(1);
     const auto all = sources(40);
     const auto found = run_search(*decoder, options, all);
@@ -122,7 +129,7 @@ TEST(Search, GreedyWithTheCacheEqualsGreedyWithoutIt) {
 }
 
 TEST(Search, ABatchOfManyEqualsAsManyBatchesOfOne) {
-  const auto decoder = sharp_decoder(AttentionKind::prefix);
+  const auto decoder = sharp_decoder(search_model(AttentionKind::prefix));
   for (const int64_t beam : {1, 4}) {
     SearchOptions options = options_with(beam);
     options.decode.nbest = beam;
@@ -142,7 +149,7 @@ TEST(Search, ABatchOfManyEqualsAsManyBatchesOfOne) {
 }
 
 TEST(Search, ScoresEqualThoseOfForcedDecoding) {
-  const auto decoder = sharp_decoder(AttentionKind::prefix);
+  const auto decoder = sharp_decoder(search_model(AttentionKind::prefix));
   SearchOptions options = options_with(5);
   options.decode.nbest = 5;
   const auto all = sources(12);
@@ -207,7 +214,7 @@ TEST(Search, AWideBeamFindsTheBestOfAllTargets) {
 }
 
 TEST(Search, AForcedPrefixIsKeptAndGoneOnFrom) {
-  const auto decoder = sharp_decoder(AttentionKind::prefix);
+  const auto decoder = sharp_decoder(search_model(AttentionKind::prefix));
   const SearchOptions options = options_with(1);
   const auto all = sources(8);
   const std::vector<int32_t> prefix = {20, 33};
@@ -223,7 +230,7 @@ TEST(Search, AForcedPrefixIsKeptAndGoneOnFrom) {
 }
 
 TEST(Search, NoNgramComesTwiceWhereThatIsForbidden) {
-  const auto decoder = sharp_decoder(AttentionKind::prefix);
+  const auto decoder = sharp_decoder(search_model(AttentionKind::prefix));
   SearchOptions options = options_with(2);
   options.decode.no_repeat_ngram = 1;
   options.decode.max_length_more = 30;
@@ -235,7 +242,7 @@ TEST(Search, NoNgramComesTwiceWhereThatIsForbidden) {
 }
 
 TEST(Search, SamplingFollowsTheSeedAloneAndTheModelsProbabilities) {
-  const auto decoder = sharp_decoder(AttentionKind::prefix);
+  const auto decoder = sharp_decoder(search_model(AttentionKind::prefix));
   SearchOptions options = options_with(1);
   options.decode.sample = true;
   options.decode.nbest = 3;
@@ -261,7 +268,7 @@ TEST(Search, SamplingFollowsTheSeedAloneAndTheModelsProbabilities) {
 }
 
 TEST(Search, ASourceTooLongForTheModelIsRefused) {
-  const auto decoder = sharp_decoder(AttentionKind::prefix);
+  const auto decoder = sharp_decoder(search_model(AttentionKind::prefix));
   EXPECT_THROW(run_search(*decoder, options_with(1), {std::vector<int32_t>(120, 5)}), UserError);
   SearchOptions options = options_with(2);
   options.decode.nbest = 3;
@@ -269,7 +276,7 @@ TEST(Search, ASourceTooLongForTheModelIsRefused) {
 }
 
 TEST(KvCache, SlotsComeBackAndContentSurvivesGrowth) {
-  const auto decoder = sharp_decoder(AttentionKind::causal);
+  const auto decoder = sharp_decoder(search_model(AttentionKind::causal));
   KvCache cache(*decoder);
   std::vector<int32_t> slots;
   for (int i = 0; i < 512; ++i) slots.push_back(cache.take());
