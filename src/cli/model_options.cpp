@@ -9,8 +9,10 @@ void add_thread_options(CLI::App& command, ModelOptions& options) {
   command.add_option("--threads", options.threads, "Processor threads; 0: all cores")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  command.add_option("--precision", options.precision, "Of the weights: auto, float32, bfloat16")
-      ->check(CLI::IsMember({"auto", "float32", "bfloat16"}))
+  command
+      .add_option("--precision", options.precision,
+                  "Of the weights: float32, bfloat16 or int8 (half, a quarter of the memory)")
+      ->check(CLI::IsMember({"float32", "bfloat16", "int8"}))
       ->capture_default_str();
   command.add_option("--batch", options.batch, "Sentences at one time")->check(CLI::Range(1, 100'000));
 }
@@ -62,10 +64,9 @@ void apply_search_options(const ModelOptions& options, DecodeConfig& config) {
 
 std::unique_ptr<Translator> open_model(const ModelSource& source, const ModelOptions& options) {
   use_threads(options.threads);
-  const auto& names = EnumNames<WeightPrecision>::names;
+  const auto& names = EnumNames<Packing>::names;
   const auto found = std::find(std::begin(names), std::end(names), options.precision);
-  auto translator =
-      open_translator(source, static_cast<WeightPrecision>(std::distance(std::begin(names), found)));
+  auto translator = open_translator(source, static_cast<Packing>(std::distance(std::begin(names), found)));
   apply_search_options(options, translator->config());
   if (!options.shots.empty()) translator->show_examples(options.shots);
   return translator;

@@ -16,7 +16,7 @@ int32_t KvCache::take() {
   return slot;
 }
 
-void KvCache::give_back(const std::vector<int32_t>& slots) {
+void KvCache::give_back(std::span<const int32_t> slots) {
   free_.insert(free_.end(), slots.begin(), slots.end());
 }
 

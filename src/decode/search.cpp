@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "calque/base/error.h"
 #include "calque/base/hash.h"
 #include "calque/decode/kv_cache.h"
 #include "calque/kernels/candidates.h"
+#include "calque/model/packed_decoder.h"
 
 namespace calque {
 namespace {
@@ -25,7 +27,8 @@ struct Sentence {
   int64_t most_tokens = 0;            // of the target
   std::vector<int32_t> prompt;        // tokens before what is searched for, a forced prefix included
   int64_t prefix_rows = 0;            // rows of the prompt that see each other in both directions
-  std::vector<int32_t> prompt_slots;  // empty until the prompt was read
+  bool is_read = false;               // the prompt's rows are in the cache
+  std::vector<int32_t> prompt_slots;  // the shared rows first
   std::vector<int32_t> target_slots;  // all that its beams ever took
   std::vector<Beam> beams;
   std::vector<Hypothesis> ended;
@@ -56,12 +59,13 @@ void ban_repeats(const std::vector<int32_t>& tokens, int64_t order, int64_t row,
 
 class Searcher {
  public:
-  Searcher(const Decoder& decoder, const SearchOptions& options)
-      : decoder_(decoder),
+  Searcher(const SearchModel& model, const SearchOptions& options)
+      : packed_(model.packed),
+        decoder_(model.decoder),
         options_(options),
         config_(options.decode),
-        device_(decoder.embedding->weight.device()),
-        cache_(decoder) {
+        device_(decoder_.embedding->weight.device()),
+        cache_(decoder_) {
     check_decode(config_);
   }
 
@@ -69,6 +73,7 @@ class Searcher {
     for (;;) {
       admit(next);
       if (sentences_.empty()) return;
+      if (!std::exchange(shared_is_read_, true)) read_shared();
       step();
       for (size_t i = 0; i < sentences_.size();) {
         Sentence& sentence = *sentences_[i];
@@ -134,21 +139,22 @@ class Searcher {
     };
     std::vector<Ban> bans;
     for (const auto& sentence : sentences_) {
-      const bool is_new = sentence->prompt_slots.empty();
-      if (is_new) {
-        for (const int32_t token : sentence->prompt) {
+      if (!sentence->is_read) {
+        sentence->is_read = true;
+        sentence->prompt_slots = shared_slots_;
+        while (sentence->prompt_slots.size() < sentence->prompt.size()) {
           positions.push_back(static_cast<int64_t>(sentence->prompt_slots.size()));
-          tokens.push_back(token);
+          tokens.push_back(sentence->prompt[sentence->prompt_slots.size()]);
           sentence->prompt_slots.push_back(cache_.take());
+          pass.rows.slots.push_back(sentence->prompt_slots.back());
         }
-        pass.rows.slots.insert(pass.rows.slots.end(), sentence->prompt_slots.begin(),
-                               sentence->prompt_slots.end());
         see(sentence->prompt_slots);
         end_pair(sentence->prefix_rows);
         Beam first;
         first.so_far.tokens = sentence->request.prefix;
         sentence->beams.assign(config_.sample ? static_cast<size_t>(width()) : 1, first);
-        ban(static_cast<int64_t>(query_rows.size()) - 1, first.so_far.tokens, bans);
+        ban_repeats(first.so_far.tokens, config_.no_repeat_ngram, static_cast<int64_t>(query_rows.size()) - 1,
+                    bans);
         continue;
       }
       for (Beam& beam : sentence->beams) {
@@ -161,25 +167,45 @@ class Searcher {
         see(sentence->prompt_slots);
         see(beam.slots);
         end_pair(0);
-        ban(static_cast<int64_t>(query_rows.size()) - 1, beam.so_far.tokens, bans);
+        ban_repeats(beam.so_far.tokens, config_.no_repeat_ngram, static_cast<int64_t>(query_rows.size()) - 1,
+                    bans);
       }
     }
     layout.positions = index_tensor(positions, device_);
     layout.query_rows = index_tensor(query_rows, device_);
-    const torch::Tensor logits = decoder_.logits(index_tensor(tokens, device_), layout, pass);
+    const torch::Tensor logits = run(tokens, layout, pass);
     int64_t row = 0;
     if (config_.sample) {
       const torch::Tensor all = logits.to(torch::kCPU, torch::kFloat32).contiguous();
       for (const auto& sentence : sentences_) row += draw(*sentence, all, row, bans);
       return;
     }
-    const Candidates candidates = best_candidates(logits, 2 * width(), bans);
+    const Candidates candidates = best_candidates(logits, 2 * width(), options_.forbidden, bans);
     for (const auto& sentence : sentences_) row += extend(*sentence, candidates, row);
   }
 
-  void ban(int64_t row, const std::vector<int32_t>& tokens, std::vector<Ban>& bans) const {
-    for (const int32_t token : options_.forbidden) bans.push_back({row, token});
-    ban_repeats(tokens, config_.no_repeat_ngram, row, bans);
+  torch::Tensor run(const std::vector<int64_t>& tokens, const Layout& layout, const CachePass& pass) const {
+    const torch::Tensor ids = index_tensor(tokens, device_);
+    return packed_ != nullptr ? packed_->logits(ids, layout, pass) : decoder_.logits(ids, layout, pass);
+  }
+
+  // What all prompts begin with, examples above all, is read once. Only where no row sees what comes behind
+  // it; a single <s> is not worth a pass.
+  void read_shared() {
+    const auto& begin = options_.format.begin;
+    if (decoder_.config().attention != AttentionKind::causal || begin.size() < 2) return;
+    std::vector<int64_t> positions(begin.size());
+    std::iota(positions.begin(), positions.end(), 0);
+    while (shared_slots_.size() < begin.size()) shared_slots_.push_back(cache_.take());
+    const auto rows = static_cast<int64_t>(begin.size());
+    Layout layout;
+    layout.offsets = {0, rows};
+    layout.prefix_ends = {0};
+    layout.query_offsets = {0, 1};
+    layout.positions = index_tensor(positions, device_);
+    layout.query_rows = index_tensor({rows - 1}, device_);
+    run({begin.begin(), begin.end()}, layout,
+        {{shared_slots_, shared_slots_, {0, rows}, {0}}, cache_.layers()});
   }
 
   static Hypothesis with(const Hypothesis& so_far, float log_probability) {
@@ -214,7 +240,12 @@ class Searcher {
     std::stable_sort(choices.begin(), choices.end(),
                      [](const Choice& a, const Choice& b) { return a.total > b.total; });
     std::vector<Beam> longer;
-    for (size_t rank = 0; rank < choices.size() && static_cast<int64_t>(longer.size()) < width(); ++rank) {
+    // One that has ended keeps its place in the beam if the search stops when all have.
+    const auto places = [&] {
+      return width() - static_cast<int64_t>(longer.size()) -
+             (config_.early_stop ? static_cast<int64_t>(sentence.ended.size()) : 0);
+    };
+    for (size_t rank = 0; rank < choices.size() && places() > 0; ++rank) {
       const Choice& choice = choices[rank];
       const Beam& parent = sentence.beams[choice.beam];
       Hypothesis hypothesis = with(parent.so_far, choice.log_probability);
@@ -244,6 +275,7 @@ class Searcher {
       double sum = 0;
       for (const double value : weights) sum += std::exp(value - largest);
       const double log_sum = largest + std::log(sum);
+      for (const int32_t token : options_.forbidden) weights[static_cast<size_t>(token)] = -INFINITY;
       for (const Ban& ban : bans) {
         if (ban.row == row) weights[static_cast<size_t>(ban.token)] = -INFINITY;
       }
@@ -315,7 +347,7 @@ class Searcher {
   }
 
   void deliver(Sentence& sentence, const RequestDone& done) {
-    cache_.give_back(sentence.prompt_slots);
+    cache_.give_back(std::span(sentence.prompt_slots).subspan(shared_slots_.size()));
     cache_.give_back(sentence.target_slots);
     auto& ended = sentence.ended;
     std::stable_sort(ended.begin(), ended.end(),
@@ -324,11 +356,14 @@ class Searcher {
     done(sentence.request.id, std::move(ended));
   }
 
+  const PackedDecoder* packed_;
   const Decoder& decoder_;
   const SearchOptions& options_;
   const DecodeConfig& config_;
   torch::Device device_;
   KvCache cache_;
+  bool shared_is_read_ = false;
+  std::vector<int32_t> shared_slots_;  // rows that begin every prompt, kept once
   std::vector<std::unique_ptr<Sentence>> sentences_;
 };
 
@@ -338,10 +373,10 @@ int64_t longest_source(const ModelConfig& model, const SequenceFormat& format) {
   return std::max<int64_t>(1, (model.max_positions - format.rows(0, 0)) / 2);
 }
 
-void search(const Decoder& decoder, const SearchOptions& options, const NextRequest& next,
+void search(const SearchModel& model, const SearchOptions& options, const NextRequest& next,
             const RequestDone& done, const RequestProgress& progress) {
   const torch::NoGradGuard no_gradients;
-  Searcher(decoder, options).run(next, done, progress);
+  Searcher(model, options).run(next, done, progress);
 }
 
 }  // namespace calque

@@ -10,7 +10,7 @@
 #include "calque/base/unicode.h"
 #include "calque/data/corpus.h"
 #include "calque/decode/segments.h"
-#include "calque/model/decoder.h"
+#include "calque/model/packed_decoder.h"
 
 namespace calque {
 namespace {
@@ -20,9 +20,11 @@ constexpr const char* example_prompt = "French:\n{source}\nEnglish:\n{target}";
 }  // namespace
 
 Translator::Translator(std::shared_ptr<const Decoder> decoder, Tokenizer tokenizer,
-                       const DecodeConfig& config)
-    : decoder_(std::move(decoder)), tokenizer_(std::move(tokenizer)), config_(config) {
+                       const DecodeConfig& config, Packing packing)
+    : decoder_(std::move(decoder)), tokenizer_(std::move(tokenizer)), config_(config), packing_(packing) {
   check_decode(config_);
+  if (decoder_->embedding->weight.device().is_cpu())
+    packed_ = std::make_shared<PackedDecoder>(*decoder_, packing);
   use_format(pair_format(tokenizer_, decoder_->config().prompt));
   if (!config_.shots.empty()) show_examples(config_.shots);
 }
@@ -153,7 +155,7 @@ void Translator::translate_lines(const NextLine& next, const LineDone& done,
     --lines.at(line).missing;
     give_out();
   };
-  search(*decoder_, search_options(), next_request, request_done);
+  search({*decoder_, packed_.get()}, search_options(), next_request, request_done);
 }
 
 Translation Translator::translate(const std::string& line, const std::string& prefix,
@@ -176,7 +178,8 @@ Translation Translator::translate(const std::string& line, const std::string& pr
       return !stopped;
     };
     search(
-        *decoder_, search_options(), [&](bool) { return std::exchange(request, std::nullopt); },
+        {*decoder_, packed_.get()}, search_options(),
+        [&](bool) { return std::exchange(request, std::nullopt); },
         [&](int64_t, std::vector<Hypothesis> hypotheses) { parts.back() = std::move(hypotheses); }, step);
   }
   size_t ranks = 1;

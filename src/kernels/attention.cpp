@@ -5,8 +5,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
+#include "calque/kernels/simd_loops.h"
 #include "fast.h"
-#include "simd_loops.h"
 
 namespace calque {
 namespace {

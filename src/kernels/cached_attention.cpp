@@ -3,8 +3,8 @@
 #include <ATen/Parallel.h>
 #include <torch/types.h>
 
+#include "calque/kernels/simd_loops.h"
 #include "fast.h"
-#include "simd_loops.h"
 
 namespace calque {
 
@@ -12,11 +12,7 @@ using torch::Tensor;
 
 Tensor cached_attention(const Tensor& q, const Tensor& kv, const Tensor& cache, const Layout& layout,
                         const CacheRows& rows, const AttentionShape& shape, const RotaryTable* rotary) {
-  // The fast kernel has no window: it serves where all that a pair sees fits into one.
-  bool fast = is_fast(q);
-  for (int64_t pair = 0; fast && shape.window > 0 && pair < layout.pairs(); ++pair)
-    fast = rows.seen_offsets[pair + 1] - rows.seen_offsets[pair] <= shape.window;
-  if (!fast) return reference::cached_attention(q, kv, cache, layout, rows, shape, rotary);
+  if (!is_fast(q)) return reference::cached_attention(q, kv, cache, layout, rows, shape, rotary);
   const Tensor out = torch::empty({layout.queries(), shape.query_width()}, q.options());
   simd::CachedAttentionWork work{};
   work.query_offsets = layout.query_offsets.data();
@@ -29,6 +25,7 @@ Tensor cached_attention(const Tensor& q, const Tensor& kv, const Tensor& cache, 
   work.heads = shape.heads;
   work.key_value_heads = shape.key_value_heads;
   work.head_width = shape.head_width;
+  work.window = shape.window;
   work.scale = static_cast<float>(shape.scale);
   work.cosines = rotary != nullptr ? rotary->cosines.const_data_ptr<float>() : nullptr;
   work.sines = rotary != nullptr ? rotary->sines.const_data_ptr<float>() : nullptr;

@@ -5,15 +5,16 @@
 
 #include <limits>
 
+#include "calque/kernels/simd_loops.h"
 #include "fast.h"
-#include "simd_loops.h"
 
 namespace calque {
 
 using torch::Tensor;
 
-Candidates best_candidates(const Tensor& given, int64_t count, const std::vector<Ban>& bans) {
-  if (!is_fast(given)) return reference::best_candidates(given, count, bans);
+Candidates best_candidates(const Tensor& given, int64_t count, const std::vector<int32_t>& forbidden,
+                           const std::vector<Ban>& bans) {
+  if (!is_fast(given)) return reference::best_candidates(given, count, forbidden, bans);
   const Tensor logits = given.contiguous();
   const int64_t rows = logits.size(0), vocabulary = logits.size(1);
   Candidates best;
@@ -24,6 +25,10 @@ Candidates best_candidates(const Tensor& given, int64_t count, const std::vector
   float* values = logits.mutable_data_ptr<float>();
   at::parallel_for(0, rows, 4, [&](int64_t begin, int64_t end) {
     simd::log_sum_rows(values, vocabulary, sums.data(), begin, end);
+    for (int64_t row = begin; row < end; ++row) {
+      for (const int32_t token : forbidden)
+        values[row * vocabulary + token] = -std::numeric_limits<float>::infinity();
+    }
   });
   for (const Ban& ban : bans)
     values[ban.row * vocabulary + ban.token] = -std::numeric_limits<float>::infinity();
@@ -37,9 +42,12 @@ Candidates best_candidates(const Tensor& given, int64_t count, const std::vector
   return best;
 }
 
-Candidates reference::best_candidates(const Tensor& logits, int64_t count, const std::vector<Ban>& bans) {
+Candidates reference::best_candidates(const Tensor& logits, int64_t count,
+                                      const std::vector<int32_t>& forbidden, const std::vector<Ban>& bans) {
   const Tensor sums = logits.logsumexp(1, true);  // [rows, 1]
   Tensor allowed = logits - sums;                 // [rows, vocabulary]
+  for (const int32_t token : forbidden)
+    allowed.select(1, token).fill_(-std::numeric_limits<double>::infinity());
   for (const Ban& ban : bans) allowed[ban.row][ban.token] = -std::numeric_limits<double>::infinity();
   const auto [values, order] = allowed.sort(/*stable=*/true, 1, /*descending=*/true);
   Candidates best;

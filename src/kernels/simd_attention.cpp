@@ -8,8 +8,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "calque/kernels/simd_loops.h"
 #include "simd_attention-inl.h"
-#include "simd_loops.h"
 #include "simd_scratch.h"
 
 HWY_BEFORE_NAMESPACE();

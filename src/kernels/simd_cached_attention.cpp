@@ -6,8 +6,8 @@
 // (after highway.h)
 #include <cstring>
 
+#include "calque/kernels/simd_loops.h"
 #include "simd_attention-inl.h"
-#include "simd_loops.h"
 #include "simd_scratch.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -24,26 +24,67 @@ void StoreInCache(const CachedAttentionWork& w, int64_t begin, int64_t end) {
   }
 }
 
-// a · b over `width`.
-HWY_INLINE float dot(const float* a, const float* b, int64_t width) {
+constexpr int keys_at_once = 4;
+constexpr int vectors_at_once = 8;
+
+// query · key for n keys.
+template <int n>
+HWY_INLINE void score_some(const float* query, const float* keys, const int32_t* seen, int64_t stride,
+                           int64_t width, float* scores) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  Vector sum = hn::Zero(d);
+  const float* key[n];
+  Vector sums[n];
+  for (int k = 0; k < n; ++k) {
+    key[k] = keys + seen[k] * stride;
+    sums[k] = hn::Zero(d);
+  }
   int64_t i = 0;
-  for (; i + lanes <= width; i += lanes) sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum);
-  float result = hn::GetLane(hn::SumOfLanes(d, sum));
-  for (; i < width; ++i) result += a[i] * b[i];
-  return result;
+  for (; i + lanes <= width; i += lanes) {
+    const Vector q = hn::LoadU(d, query + i);
+    for (int k = 0; k < n; ++k) sums[k] = hn::MulAdd(q, hn::LoadU(d, key[k] + i), sums[k]);
+  }
+  for (int k = 0; k < n; ++k) {
+    scores[k] = hn::GetLane(hn::SumOfLanes(d, sums[k]));
+    for (int64_t rest = i; rest < width; ++rest) scores[k] += query[rest] * key[k][rest];
+  }
 }
 
-HWY_INLINE void add_scaled(float factor, const float* from, int64_t width, float* to) {
+HWY_INLINE void score_keys(const float* query, const float* keys, const int32_t* seen, int64_t count,
+                           int64_t stride, int64_t width, float* scores) {
+  int64_t j = 0;
+  for (; j + keys_at_once <= count; j += keys_at_once)
+    score_some<keys_at_once>(query, keys, seen + j, stride, width, scores + j);
+  for (; j < count; ++j) score_some<1>(query, keys, seen + j, stride, width, scores + j);
+}
+
+// n vectors of Σ weight · value, which stay in registers.
+template <int n>
+HWY_INLINE void sum_some(const float* weights, const float* values, const int32_t* seen, int64_t count,
+                         int64_t stride, float* out) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const Vector factors = hn::Set(d, factor);
+  Vector sums[n];
+  for (int v = 0; v < n; ++v) sums[v] = hn::Zero(d);
+  for (int64_t j = 0; j < count; ++j) {
+    const Vector weight = hn::Set(d, weights[j]);
+    const float* value = values + seen[j] * stride;
+    for (int v = 0; v < n; ++v) sums[v] = hn::MulAdd(weight, hn::LoadU(d, value + v * lanes), sums[v]);
+  }
+  for (int v = 0; v < n; ++v) hn::StoreU(sums[v], d, out + v * lanes);
+}
+
+HWY_INLINE void sum_values(const float* weights, const float* values, const int32_t* seen, int64_t count,
+                           int64_t stride, int64_t width, float* out) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
   int64_t i = 0;
-  for (; i + lanes <= width; i += lanes)
-    hn::StoreU(hn::MulAdd(factors, hn::LoadU(d, from + i), hn::LoadU(d, to + i)), d, to + i);
-  for (; i < width; ++i) to[i] += factor * from[i];
+  for (; i + vectors_at_once * lanes <= width; i += vectors_at_once * lanes)
+    sum_some<vectors_at_once>(weights, values + i, seen, count, stride, out + i);
+  for (; i + lanes <= width; i += lanes) sum_some<1>(weights, values + i, seen, count, stride, out + i);
+  for (; i < width; ++i) {
+    out[i] = 0;
+    for (int64_t j = 0; j < count; ++j) out[i] += weights[j] * values[seen[j] * stride + i];
+  }
 }
 
 void CachedAttention(const CachedAttentionWork& w, int64_t begin, int64_t end) {
@@ -59,16 +100,17 @@ void CachedAttention(const CachedAttentionWork& w, int64_t begin, int64_t end) {
     float* query = scratch.take(padded(width));
     const float* key_base = w.cache + kv_head * width;
     for (int64_t i = 0; i < queries; ++i) {
-      const int64_t visible = std::max(w.prefixes[pair], seen_count - queries + i + 1);
+      const int64_t row = seen_count - queries + i;
+      const int64_t first = w.window > 0 ? std::max<int64_t>(0, row - w.window + 1) : 0;
+      const int64_t last = std::max(w.prefixes[pair], row + 1);
+      const int64_t visible = (w.window > 0 ? std::min(last, row + w.window) : last) - first;
       for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
         turn(w, w.q + (first_query + i) * w.q_stride + head * width,
              w.positions[w.query_rows[first_query + i]], 1, w.scale, query);
-        for (int64_t j = 0; j < visible; ++j) weights[j] = dot(query, key_base + seen[j] * stride, width);
+        score_keys(query, key_base, seen + first, visible, stride, width, weights);
         softmax(weights, visible, padded(visible));
-        float* out = w.out + ((first_query + i) * w.heads + head) * width;
-        std::fill(out, out + width, 0.0F);
-        for (int64_t j = 0; j < visible; ++j)
-          add_scaled(weights[j], key_base + keys + seen[j] * stride, width, out);
+        sum_values(weights, key_base + keys, seen + first, visible, stride, width,
+                   w.out + ((first_query + i) * w.heads + head) * width);
       }
     }
   }

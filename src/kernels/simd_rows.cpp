@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 
-#include "simd_loops.h"
+#include "calque/kernels/simd_loops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace calque::simd::HWY_NAMESPACE {
@@ -90,6 +90,27 @@ void RmsNormBackward(const float* x, const float* weight, const float* inverses,
   }
 }
 
+void LayerNormForward(const float* x, const float* weight, const float* bias, float epsilon, int64_t width,
+                      float* y, int64_t begin, int64_t end) {
+  const Floats d;
+  for (int64_t row = begin; row < end; ++row) {
+    const float* from = x + row * width;
+    Vector sums = hn::Zero(d), squares = hn::Zero(d);
+    for_vectors(width, [&](int64_t i, int64_t n) { sums = hn::Add(sums, load(from + i, n)); });
+    const float mean = total(sums) / static_cast<float>(width);
+    for_vectors(width, [&](int64_t i, int64_t n) {
+      const Vector away = hn::Sub(load(from + i, n), hn::Set(d, mean));
+      // The lanes behind the end of a row hold zeros, which are away from the mean too.
+      squares = hn::MulAdd(away, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(n)), away), squares);
+    });
+    const float inverse = 1.0F / std::sqrt(total(squares) / static_cast<float>(width) + epsilon);
+    for_vectors(width, [&](int64_t i, int64_t n) {
+      const Vector even = hn::Mul(hn::Sub(load(from + i, n), hn::Set(d, mean)), hn::Set(d, inverse));
+      store(hn::MulAdd(even, load(weight + i, n), load(bias + i, n)), y + row * width + i, n);
+    });
+  }
+}
+
 HWY_INLINE Vector sigmoid(Vector x) {
   const Floats d;
   const Vector one = hn::Set(d, 1.0F);
@@ -104,6 +125,13 @@ constexpr float gelu_cubic = 0.044715F;
 HWY_INLINE Vector gelu_inner(Vector x) {
   const Floats d;
   return hn::Mul(hn::Set(d, gelu_slope), hn::MulAdd(hn::Mul(hn::Mul(x, x), x), hn::Set(d, gelu_cubic), x));
+}
+
+void GeluForward(const float* x, int64_t count, float* y) {
+  for_vectors(count, [&](int64_t i, int64_t n) {
+    const Vector value = load(x + i, n);
+    store(hn::Mul(value, sigmoid(gelu_inner(value))), y + i, n);
+  });
 }
 
 void GatedForward(const float* x, bool gelu, int64_t width, float* y, int64_t begin, int64_t end) {
@@ -257,6 +285,8 @@ namespace calque::simd {
 
 HWY_EXPORT(RmsNormForward);
 HWY_EXPORT(RmsNormBackward);
+HWY_EXPORT(LayerNormForward);
+HWY_EXPORT(GeluForward);
 HWY_EXPORT(GatedForward);
 HWY_EXPORT(GatedBackward);
 HWY_EXPORT(CrossEntropyRows);
@@ -271,6 +301,11 @@ void rms_norm_backward(const float* x, const float* weight, const float* inverse
                        int64_t width, float* dx, float* d_weight, int64_t begin, int64_t end) {
   HWY_DYNAMIC_DISPATCH(RmsNormBackward)(x, weight, inverses, dy, width, dx, d_weight, begin, end);
 }
+void layer_norm_forward(const float* x, const float* weight, const float* bias, float epsilon, int64_t width,
+                        float* y, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(LayerNormForward)(x, weight, bias, epsilon, width, y, begin, end);
+}
+void gelu_forward(const float* x, int64_t count, float* y) { HWY_DYNAMIC_DISPATCH(GeluForward)(x, count, y); }
 void gated_forward(const float* x, bool gelu, int64_t width, float* y, int64_t begin, int64_t end) {
   HWY_DYNAMIC_DISPATCH(GatedForward)(x, gelu, width, y, begin, end);
 }

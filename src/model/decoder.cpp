@@ -35,8 +35,7 @@ torch::Tensor Decoder::run(const torch::Tensor& tokens, const Pass& pass) const 
   for (size_t i = 0; i < blocks.size(); ++i) {
     const bool last = i + 1 == blocks.size();
     const auto layer = static_cast<int64_t>(i);
-    const RotaryTable& table = config_.has_window(layer) ? window_rotary_ : rotary_;
-    const RotaryTable* rotary = table.cosines.defined() ? &table : nullptr;
+    const RotaryTable* rotary = rotary_of_layer(layer);
     if (recompute && torch::GradMode::is_enabled()) {
       // The backward pass comes when this function's own layouts are gone.
       x = recomputed(
@@ -91,6 +90,11 @@ void Decoder::initialise(uint64_t seed) {
     draw(block->feed_forward->up->weight, deviation);
     draw(block->feed_forward->down->weight, residual);
   }
+}
+
+const RotaryTable* Decoder::rotary_of_layer(int64_t layer) const {
+  const RotaryTable& table = config_.has_window(layer) ? window_rotary_ : rotary_;
+  return table.cosines.defined() ? &table : nullptr;
 }
 
 int64_t Decoder::parameter_count() const {

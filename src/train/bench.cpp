@@ -139,8 +139,8 @@ json bench_training(const RunConfig& config, const TrainBenchOptions& options) {
 json bench_decoding(const ModelSource& source, const TestSet& test, const DecodeBenchOptions& options) {
   use_threads(options.threads);
   json told = {{"decode", json::array()}};
-  for (const WeightPrecision precision : {WeightPrecision::float32, WeightPrecision::bfloat16}) {
-    const auto translator = open_translator(source, precision);
+  for (const Packing packing : {Packing::float32, Packing::bfloat16, Packing::int8}) {
+    const auto translator = open_translator(source, packing);
     translator->config().nbest = 1;
     for (const int64_t beam : {1, 4}) {
       translator->config().beam = beam;
@@ -150,7 +150,7 @@ json bench_decoding(const ModelSource& source, const TestSet& test, const Decode
         const auto wanted = static_cast<size_t>(batch == 1 ? options.alone : options.sentences);
         const size_t count = std::min(wanted, test.sources.size());
         for (size_t i = 0; i < count; ++i) sentences.push_back(test.sources[i * test.sources.size() / count]);
-        json row = {{"precision", name_of(precision)}, {"beam", beam}, {"batch", batch}};
+        json row = {{"precision", name_of(packing)}, {"beam", beam}, {"batch", batch}};
         row.update(time_decoding(*translator, sentences, batch == 1));
         told["decode"].push_back(row);
       }

@@ -61,6 +61,7 @@ std::string evaluation_key(const ModelSource& source, const Translator& translat
   hasher.add_value(translator.tokenizer().hash());
   hasher.add_value(test.hash);
   for (const Field& field : fields(decode)) hasher.add(field.name + YAML::Dump(field.write({})));
+  hasher.add(std::string(name_of(translator.packing())) + search_version);
   return hex(hasher.value());
 }
 

@@ -62,16 +62,12 @@ ModelSource find_model(const fs::path& runs, const std::string& name) {
 
 int64_t parameter_count(const Translator& translator) { return translator.decoder().parameter_count(); }
 
-std::unique_ptr<Translator> open_translator(const ModelSource& source, WeightPrecision precision) {
+std::unique_ptr<Translator> open_translator(const ModelSource& source, Packing packing) {
   const Checkpoint checkpoint(source.checkpoint);
   auto decoder = checkpoint.make_decoder();
   decoder->eval();
-  if (precision == WeightPrecision::bfloat16) {
-    const torch::NoGradGuard no_gradients;
-    for (torch::Tensor& parameter : decoder->parameters()) parameter.set_data(parameter.to(torch::kBFloat16));
-  }
   return std::make_unique<Translator>(decoder, checkpoint.tokenizer(),
-                                      source.config ? source.config->decode : DecodeConfig{});
+                                      source.config ? source.config->decode : DecodeConfig{}, packing);
 }
 
 }  // namespace calque

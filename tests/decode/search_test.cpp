@@ -9,7 +9,7 @@
 #include "calque/base/error.h"
 #include "calque/decode/kv_cache.h"
 #include "calque/decode/scorer.h"
-#include "calque/model/decoder.h"
+#include "calque/model/packed_decoder.h"
 
 namespace calque {
 namespace {
@@ -62,13 +62,13 @@ std::vector<std::vector<int32_t>> sources(size_t count) {
   return all;
 }
 
-std::vector<std::vector<Hypothesis>> run_search(const Decoder& decoder, const SearchOptions& options,
+std::vector<std::vector<Hypothesis>> run_search(const SearchModel& model, const SearchOptions& options,
                                                 const std::vector<std::vector<int32_t>>& all,
                                                 const std::vector<int32_t>& prefix = {}) {
   std::vector<std::vector<Hypothesis>> results(all.size());
   size_t at = 0;
   search(
-      decoder, options,
+      model, options,
       [&](bool) -> std::optional<SearchRequest> {
         if (at == all.size()) return std::nullopt;
         ++at;
@@ -118,11 +118,15 @@ TEST(Search, GreedyWithTheCacheEqualsGreedyWithoutIt) {
     const auto decoder = sharp_decoder(config);
     const SearchOptions options = options_with(1);
     const auto all = sources(40);
+    const PackedDecoder packed(*decoder, Packing::float32);
     const auto found = run_search(*decoder, options, all);
+    const auto found_packed = run_search({*decoder, &packed}, options, all);
     size_t different = 0;
     for (size_t i = 0; i < all.size(); ++i) {
-      EXPECT_EQ(found[i].front().tokens, greedy_without_cache(*decoder, options, all[i])) << i;
-      different += found[i].front().tokens != found[0].front().tokens;
+      const auto expected = greedy_without_cache(*decoder, options, all[i]);
+      EXPECT_EQ(found[i].front().tokens, expected) << i;
+      EXPECT_EQ(found_packed[i].front().tokens, expected) << i;
+      different += expected != found[0].front().tokens;
     }
     EXPECT_GT(different, 20U);  // the model does look at its source
   }
@@ -130,21 +134,40 @@ TEST(Search, GreedyWithTheCacheEqualsGreedyWithoutIt) {
 
 TEST(Search, ABatchOfManyEqualsAsManyBatchesOfOne) {
   const auto decoder = sharp_decoder(search_model(AttentionKind::prefix));
+  const PackedDecoder packed(*decoder, Packing::int8);
   for (const int64_t beam : {1, 4}) {
     SearchOptions options = options_with(beam);
     options.decode.nbest = beam;
     const auto all = sources(100);
     options.decode.batch = 64;
-    const auto together = run_search(*decoder, options, all);
+    const auto together = run_search({*decoder, &packed}, options, all);
     options.decode.batch = 1;
-    const auto alone = run_search(*decoder, options, all);
+    const auto alone = run_search({*decoder, &packed}, options, all);
     for (size_t i = 0; i < all.size(); ++i) {
       ASSERT_EQ(together[i].size(), alone[i].size());
       for (size_t j = 0; j < alone[i].size(); ++j) {
         EXPECT_EQ(together[i][j].tokens, alone[i][j].tokens) << i << " " << j;
-        EXPECT_NEAR(together[i][j].score, alone[i][j].score, 1e-4);
+        EXPECT_EQ(together[i][j].score, alone[i][j].score);  // to the bit
       }
     }
+  }
+}
+
+TEST(Search, WhatAllPromptsBeginWithIsReadOnceAndChangesNothing) {
+  const auto decoder = sharp_decoder(search_model(AttentionKind::causal));
+  const PackedDecoder packed(*decoder, Packing::float32);
+  SearchOptions options = options_with(3);
+  options.decode.max_length_ratio = 1e-9;
+  options.decode.batch = 7;
+  auto all = sources(30);
+  options.format.begin = {1, 9, 30, 12, 40};  // examples, say
+  const auto shared = run_search({*decoder, &packed}, options, all);
+  options.format.begin = {1};
+  for (auto& source : all) source.insert(source.begin(), {9, 30, 12, 40});
+  const auto repeated = run_search({*decoder, &packed}, options, all);
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(shared[i].front().tokens, repeated[i].front().tokens);
+    EXPECT_EQ(shared[i].front().score, repeated[i].front().score);  // to the bit
   }
 }
 

@@ -93,10 +93,11 @@ TEST(Candidates, FastEqualsReferenceWithTiesAndBans) {
   for (const int64_t vocabulary : {1, 5, 37, 1003}) {
     auto logits = (torch::randn({7, vocabulary}) * 4).round();  // rounding makes ties
     std::vector<Ban> bans;
-    if (vocabulary > 5) bans = {{0, 3}, {0, 4}, {6, 0}};
+    std::vector<int32_t> forbidden;
+    if (vocabulary > 7) bans = {{0, 3}, {0, 4}, {6, 0}}, forbidden = {4, 7};
     for (const int64_t count : {1, 4, 9}) {
-      const Candidates plain = reference::best_candidates(logits.clone(), count, bans);
-      const Candidates fast = best_candidates(logits.clone(), count, bans);
+      const Candidates plain = reference::best_candidates(logits.clone(), count, forbidden, bans);
+      const Candidates fast = best_candidates(logits.clone(), count, forbidden, bans);
       EXPECT_EQ(fast.count, plain.count);
       EXPECT_EQ(fast.tokens, plain.tokens) << vocabulary << " " << count;
       for (size_t i = 0; i < plain.tokens.size(); ++i) {
@@ -108,7 +109,7 @@ TEST(Candidates, FastEqualsReferenceWithTiesAndBans) {
 }
 
 TEST(Candidates, FewerThanAskedForAreMarked) {
-  const Candidates best = best_candidates(torch::zeros({1, 3}), 3, {{0, 1}});
+  const Candidates best = best_candidates(torch::zeros({1, 3}), 3, {1}, {});
   EXPECT_EQ(best.tokens, (std::vector<int32_t>{0, 2, -1}));
   EXPECT_NEAR(best.log_probabilities[0], -std::log(3.0), 1e-6);  // the banned one keeps its share
 }

@@ -76,13 +76,14 @@ TEST(Bench, DecodingIsToldForEachWayOfSearching) {
       "test", {"Bonjour.", "Merci.", "Il dort.", "Oui.", "Non."}, {"a", "b", "c", "d", "e"}, 0};
   const nlohmann::json told =
       bench_decoding(find_model(training.runs, result.run.filename().string()), test, options);
-  ASSERT_EQ(told["decode"].size(), 8U);
+  ASSERT_EQ(told["decode"].size(), 12U);
   for (const auto& row : told["decode"]) {
     EXPECT_GT(row["sentences_per_second"], 0);
     EXPECT_GT(row["tokens_per_second"], 0);
     EXPECT_GT(row["peak_bytes"], 0);
   }
   EXPECT_EQ(told["decode"][0]["precision"], "float32");
+  EXPECT_EQ(told["decode"][11]["precision"], "int8");
 }
 
 }  // namespace calque

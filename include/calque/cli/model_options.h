@@ -24,7 +24,7 @@ struct ModelOptions {
   std::optional<int64_t> no_repeat_ngram;
   std::filesystem::path shots;
   int64_t threads = 0;
-  std::string precision = "auto";
+  std::string precision = "float32";
 };
 
 void add_thread_options(CLI::App& command, ModelOptions& options);

@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "calque/model/decoder.h"
@@ -17,7 +18,7 @@ class KvCache {
   explicit KvCache(const Decoder& decoder);
 
   int32_t take();  // a free slot; the cache grows when there is none
-  void give_back(const std::vector<int32_t>& slots);
+  void give_back(std::span<const int32_t> slots);
 
   const std::vector<torch::Tensor>& layers() const { return layers_; }  // [capacity, keys | values] each
   int64_t capacity() const { return capacity_; }

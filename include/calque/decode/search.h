@@ -17,6 +17,7 @@
 namespace calque {
 
 class Decoder;
+class PackedDecoder;
 
 struct SearchRequest {
   int64_t id = 0;                    // the caller's own
@@ -45,10 +46,21 @@ struct SearchOptions {
   std::vector<int32_t> forbidden;  // tokens that no translation holds: control pieces
 };
 
+// Changes whenever the same model may give other translations than before.
+constexpr const char* search_version = "2";
+
+// What is searched with: packed weights where there are any, else the decoder's own.
+struct SearchModel {
+  SearchModel(const Decoder& own, const PackedDecoder* laid_out = nullptr) : decoder(own), packed(laid_out) {}
+
+  const Decoder& decoder;
+  const PackedDecoder* packed;
+};
+
 // The most source tokens that a model has room for together with a translation of them.
 int64_t longest_source(const ModelConfig& model, const SequenceFormat& format);
 
-void search(const Decoder& decoder, const SearchOptions& options, const NextRequest& next,
+void search(const SearchModel& model, const SearchOptions& options, const NextRequest& next,
             const RequestDone& done, const RequestProgress& progress = {});
 
 }  // namespace calque

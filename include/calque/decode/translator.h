@@ -13,6 +13,7 @@
 
 #include "calque/data/tokenizer.h"
 #include "calque/decode/search.h"
+#include "calque/kernels/packing.h"
 
 namespace calque {
 
@@ -39,7 +40,9 @@ using LineProgress = std::function<bool(const std::string& text)>;
 
 class Translator {
  public:
-  Translator(std::shared_ptr<const Decoder> decoder, Tokenizer tokenizer, const DecodeConfig& config);
+  // On the CPU the weights are packed as `packing` says; elsewhere they are used as they are.
+  Translator(std::shared_ptr<const Decoder> decoder, Tokenizer tokenizer, const DecodeConfig& config,
+             Packing packing = Packing::float32);
 
   Translation translate(const std::string& line, const std::string& prefix = "",
                         const LineProgress& progress = {}) const;
@@ -57,6 +60,7 @@ class Translator {
   const DecodeConfig& config() const { return config_; }
   const Decoder& decoder() const { return *decoder_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
+  Packing packing() const { return packing_; }
   const SequenceFormat& format() const { return options_.format; }
 
  private:
@@ -66,9 +70,11 @@ class Translator {
   TranslatedText join(const std::vector<std::vector<Hypothesis>>& parts, size_t rank) const;
 
   std::shared_ptr<const Decoder> decoder_;
+  std::shared_ptr<const PackedDecoder> packed_;  // null where the decoder is not on the CPU
   Tokenizer tokenizer_;
   DecodeConfig config_;
   SearchOptions options_;
+  Packing packing_;
 };
 
 }  // namespace calque

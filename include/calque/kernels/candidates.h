@@ -20,11 +20,13 @@ struct Ban {
   int32_t token;
 };
 
-// logits: [rows, vocabulary], which is overwritten where tokens are banned.
-Candidates best_candidates(const torch::Tensor& logits, int64_t count, const std::vector<Ban>& bans);
+// logits: [rows, vocabulary], which is overwritten where tokens are banned. forbidden: from every row.
+Candidates best_candidates(const torch::Tensor& logits, int64_t count, const std::vector<int32_t>& forbidden,
+                           const std::vector<Ban>& bans);
 
 namespace reference {
-Candidates best_candidates(const torch::Tensor& logits, int64_t count, const std::vector<Ban>& bans);
+Candidates best_candidates(const torch::Tensor& logits, int64_t count, const std::vector<int32_t>& forbidden,
+                           const std::vector<Ban>& bans);
 }  // namespace reference
 
 }  // namespace calque

@@ -38,7 +38,8 @@ class Decoder : public torch::nn::Module {
   const ModelConfig& config() const { return config_; }
   const torch::Tensor& output_weight() const {
     return output.defined() ? output : embedding->weight;
-  }  // [vocabulary, width]
+  }                                                         // [vocabulary, width]
+  const RotaryTable* rotary_of_layer(int64_t layer) const;  // null where positions are not rotary
   int64_t parameter_count() const;
 
   std::shared_ptr<Embedding> embedding;

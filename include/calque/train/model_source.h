@@ -22,16 +22,8 @@ struct ModelSource {
 // belong to their run too. What is not there is a UserError with the nearest name.
 ModelSource find_model(const std::filesystem::path& runs, const std::string& name);
 
-enum class WeightPrecision { automatic, float32, bfloat16 };
-template <>
-struct EnumNames<WeightPrecision> {
-  static constexpr std::string_view names[] = {"auto", "float32", "bfloat16"};
-};
-
-// Ready to translate, as the run's `decode` section says; a checkpoint alone has the defaults. bfloat16
-// halves the memory of the weights; auto keeps them as they are computed with fastest here, float32.
-std::unique_ptr<Translator> open_translator(const ModelSource& source,
-                                            WeightPrecision precision = WeightPrecision::automatic);
+// Ready to translate, as the run's `decode` section says; a checkpoint alone has the defaults.
+std::unique_ptr<Translator> open_translator(const ModelSource& source, Packing packing = Packing::float32);
 int64_t parameter_count(const Translator& translator);
 
 }  // namespace calque

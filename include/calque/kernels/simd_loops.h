@@ -45,6 +45,7 @@ struct CachedAttentionWork {
   const int64_t* prefixes;
   const int32_t* slots;
   int64_t heads, key_value_heads, head_width;
+  int64_t window;  // as in AttentionShape
   float scale;
   const float* cosines;
   const float* sines;
@@ -66,12 +67,38 @@ void top_of_rows(const float* rows, int64_t vocabulary, int64_t count, float* va
 // log Σ exp of each row.
 void log_sum_rows(const float* rows, int64_t vocabulary, float* sums, int64_t begin, int64_t end);
 
+// Products with a packed weight; one unit of work is a panel of outputs.
+constexpr int64_t packed_columns = 16;
+struct PackedWork {
+  const void* panels;   // as in PackedMatrix
+  const float* scales;  // [outputs] of int8
+  const float* bias;    // [outputs], as many as whole panels have
+  int64_t inputs, outputs;
+  const float* x;           // [rows, inputs]
+  const int16_t* whole;     // [rows, inputs rounded up to even] x as round_rows makes it, for int8
+  const float* row_scales;  // [rows]
+  int64_t rows;
+  float* y;  // [rows, outputs]
+  bool add;
+};
+void packed_float32(const PackedWork& work, int64_t begin, int64_t end);
+void packed_bfloat16(const PackedWork& work, int64_t begin, int64_t end);
+void packed_int8(const PackedWork& work, int64_t begin, int64_t end);
+// Rows to whole numbers up to ±limit, and what one step of each row is worth.
+void round_rows(const float* x, int64_t width, int64_t rows, float limit, int16_t* whole, float* scales);
+
 // Rows begin … end of [rows, width]; `inverses` [rows] keeps 1 / √(mean + epsilon) for the backward pass.
 void rms_norm_forward(const float* x, const float* weight, float epsilon, int64_t width, float* y,
                       float* inverses, int64_t begin, int64_t end);
 // d_weight [width] is added to.
 void rms_norm_backward(const float* x, const float* weight, const float* inverses, const float* dy,
                        int64_t width, float* dx, float* d_weight, int64_t begin, int64_t end);
+
+// Mean and deviation instead of the root mean square.
+void layer_norm_forward(const float* x, const float* weight, const float* bias, float epsilon, int64_t width,
+                        float* y, int64_t begin, int64_t end);
+// y = gelu(x), the tanh form; y may be x.
+void gelu_forward(const float* x, int64_t count, float* y);
 
 // Rows of [rows, 2 · width] to rows of [rows, width].
 void gated_forward(const float* x, bool gelu, int64_t width, float* y, int64_t begin, int64_t end);

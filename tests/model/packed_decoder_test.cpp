@@ -1,0 +1,174 @@
+#include "calque/model/packed_decoder.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "calque/model/lora.h"
+
+namespace calque {
+namespace {
+
+constexpr int64_t capacity = 128;
+
+ModelConfig packed_config() {
+  ModelConfig config;
+  config.layers = 3;
+  config.width = 24;
+  config.heads = 4;
+  config.key_value_heads = 2;
+  config.feed_forward_width = 40;
+  config.max_positions = 64;
+  config.vocabulary = 45;
+  return config;
+}
+
+std::vector<ModelConfig> packed_kinds() {
+  std::vector<ModelConfig> all(7, packed_config());
+  all[1].norm = NormKind::layer;
+  all[1].bias = true;
+  all[1].positions = PositionKind::learned;
+  all[1].feed_forward = FeedForwardKind::gelu;
+  all[2].positions = PositionKind::sinusoidal;
+  all[2].feed_forward = FeedForwardKind::relu;
+  all[2].tied = false;
+  all[3].feed_forward = FeedForwardKind::geglu;
+  all[3].norm = NormKind::rms_plus_one;
+  all[3].head_norms = all[3].outer_norms = all[3].scaled_embedding = true;
+  all[3].head_width = 10;
+  all[3].window = 4;
+  all[3].window_period = 2;
+  all[3].attention = AttentionKind::causal;
+  all[4].qkv_bias = true;
+  all[5].key_value_heads = 1;
+  all[5].head_width = 16;
+  all[6].layers = 1;
+  return all;
+}
+
+std::shared_ptr<Decoder> random_decoder(const ModelConfig& config) {
+  auto decoder = std::make_shared<Decoder>(config);
+  decoder->initialise(9);
+  const torch::NoGradGuard no_gradients;
+  at::manual_seed(8);
+  for (auto& parameter : decoder->parameters()) parameter.add_(torch::randn_like(parameter) * 0.15);
+  decoder->eval();
+  return decoder;
+}
+
+// Sequences under translation: a prompt is read in one pass, then a row at a time follows it.
+class Sequences {
+ public:
+  Sequences(const ModelConfig& config, std::vector<int64_t> prompts)
+      : prefix_(config.attention == AttentionKind::prefix), left_(std::move(prompts)), slots_(left_.size()) {
+    const int64_t width = 2 * config.key_value_head_count() * config.width_of_head();
+    for (int64_t i = 0; i < config.layers; ++i) caches_.push_back(torch::full({capacity, width}, NAN));
+  }
+
+  // The next pass of the sequences that are named.
+  template <class Model>
+  torch::Tensor step(const Model& model, const std::vector<size_t>& named) {
+    Layout layout;
+    layout.offsets = layout.query_offsets = {0};
+    CachePass pass{{{}, {}, {0}, {}}, caches_};
+    std::vector<int64_t> tokens, positions, query_rows;
+    for (const size_t i : named) {
+      const int64_t rows = std::exchange(left_[i], 1);
+      pass.rows.prefixes.push_back(slots_[i].empty() && prefix_ ? rows : 0);
+      for (int64_t j = 0; j < rows; ++j) {
+        positions.push_back(static_cast<int64_t>(slots_[i].size()));
+        tokens.push_back(static_cast<int64_t>((i * 17 + slots_[i].size() * 7) % 45));
+        slots_[i].push_back(next_slot_);
+        pass.rows.slots.push_back(next_slot_);
+        next_slot_ = (next_slot_ + 37) % capacity;  // anywhere
+      }
+      pass.rows.seen.insert(pass.rows.seen.end(), slots_[i].begin(), slots_[i].end());
+      pass.rows.seen_offsets.push_back(static_cast<int64_t>(pass.rows.seen.size()));
+      layout.offsets.push_back(static_cast<int64_t>(tokens.size()));
+      layout.prefix_ends.push_back(0);
+      query_rows.push_back(static_cast<int64_t>(tokens.size()) - 1);
+      layout.query_offsets.push_back(static_cast<int64_t>(query_rows.size()));
+    }
+    layout.positions = index_tensor(positions);
+    layout.query_rows = index_tensor(query_rows);
+    const torch::NoGradGuard no_gradients;
+    return model.logits(index_tensor(tokens), layout, pass);
+  }
+
+ private:
+  bool prefix_;
+  std::vector<int64_t> left_;
+  std::vector<std::vector<int32_t>> slots_;
+  std::vector<torch::Tensor> caches_;
+  int32_t next_slot_ = 5;
+};
+
+double difference(const torch::Tensor& a, const torch::Tensor& b) {
+  return (a - b).abs().max().item<double>();
+}
+
+}  // namespace
+
+TEST(PackedDecoder, EqualsTheDecoderForEveryKindOfModel) {
+  const std::vector<std::vector<size_t>> passes = {{0, 1}, {1, 2, 0}, {0}, {3, 1, 2, 0}, {1, 3}, {2}};
+  for (const ModelConfig& config : packed_kinds()) {
+    const auto decoder = random_decoder(config);
+    const PackedDecoder packed(*decoder, Packing::float32);
+    Sequences one(config, {5, 1, 9, 7}), other(config, {5, 1, 9, 7});
+    for (const auto& named : passes) {
+      const auto expected = one.step(*decoder, named);
+      EXPECT_GT(expected.std().item<double>(), 0.1);
+      EXPECT_LT(difference(other.step(packed, named), expected),
+                2e-5 * (1 + expected.abs().max().item<double>()));
+    }
+  }
+}
+
+TEST(PackedDecoder, FewerBitsStayNear) {
+  const auto decoder = random_decoder(packed_config());
+  for (const auto& [packing, near] : {std::pair{Packing::bfloat16, 0.05}, {Packing::int8, 0.05}}) {
+    const PackedDecoder packed(*decoder, packing);
+    Sequences one(packed_config(), {5, 8}), other(packed_config(), {5, 8});
+    for (int i = 0; i < 4; ++i) {
+      const auto expected = one.step(*decoder, {0, 1});
+      const double away = difference(other.step(packed, {0, 1}), expected);
+      EXPECT_LT(away, near * expected.abs().max().item<double>());
+      EXPECT_GT(away, 0);
+    }
+  }
+}
+
+TEST(PackedDecoder, ASequenceIsTheSameToTheBitInAnyCompanyAndWithAnyThreads) {
+  const ModelConfig config = packed_config();
+  const auto decoder = random_decoder(config);
+  const int threads = at::get_num_threads();
+  for (const Packing packing : {Packing::float32, Packing::bfloat16, Packing::int8}) {
+    const PackedDecoder packed(*decoder, packing);
+    const std::vector<int64_t> prompts = {5, 11, 2, 7, 6, 3};
+    Sequences alone(config, prompts), together(config, prompts);
+    for (int i = 0; i < 3; ++i) {
+      at::set_num_threads(1);
+      const auto one = alone.step(packed, {4});
+      at::set_num_threads(3);
+      EXPECT_TRUE(torch::equal(together.step(packed, {0, 1, 2, 3, 4, 5}).select(0, 4), one.select(0, 0)));
+    }
+  }
+  at::set_num_threads(threads);
+}
+
+TEST(PackedDecoder, MergesAdapters) {
+  const auto decoder = random_decoder(packed_config());
+  decoder->blocks[1]->attention->qkv->add_adapter(2, 0.5, 0, 3);
+  decoder->blocks[2]->feed_forward->down->add_adapter(2, 0.5, 0, 4);
+  {
+    const torch::NoGradGuard no_gradients;
+    decoder->blocks[1]->attention->qkv->adapter_up.fill_(0.3);
+    decoder->blocks[2]->feed_forward->down->adapter_up.fill_(-0.2);
+  }
+  const PackedDecoder packed(*decoder, Packing::float32);
+  Sequences one(packed_config(), {6}), other(packed_config(), {6});
+  EXPECT_LT(difference(other.step(packed, {0}), one.step(*decoder, {0})), 1e-4);
+}
+
+}  // namespace calque
