@@ -11,7 +11,7 @@ void add_thread_options(CLI::App& command, ModelOptions& options) {
       ->capture_default_str();
   command
       .add_option("--precision", options.precision,
-                  "Of the weights: float32, bfloat16 or int8 (half, a quarter of the memory)")
+                  "Of the weights that are translated with: float32, bfloat16, int8 (the fastest)")
       ->check(CLI::IsMember({"float32", "bfloat16", "int8"}))
       ->capture_default_str();
   command.add_option("--batch", options.batch, "Sentences at one time")->check(CLI::Range(1, 100'000));

@@ -23,7 +23,7 @@ struct ScoreOptions {
 constexpr size_t pairs_at_once = 512;
 
 void print_scores(const Translator& translator, const std::vector<TokenPair>& pairs, bool as_json) {
-  const auto all = score_pairs(translator.decoder(), translator.format(), pairs);
+  const auto all = score_pairs(translator.model(), translator.format(), pairs);
   for (size_t i = 0; i < pairs.size(); ++i) {
     if (all[i].empty())
       throw UserError("a pair is longer than the model has positions", "split it into sentences");

@@ -155,7 +155,7 @@ void Translator::translate_lines(const NextLine& next, const LineDone& done,
     --lines.at(line).missing;
     give_out();
   };
-  search({*decoder_, packed_.get()}, search_options(), next_request, request_done);
+  search(model(), search_options(), next_request, request_done);
 }
 
 Translation Translator::translate(const std::string& line, const std::string& prefix,
@@ -178,8 +178,7 @@ Translation Translator::translate(const std::string& line, const std::string& pr
       return !stopped;
     };
     search(
-        {*decoder_, packed_.get()}, search_options(),
-        [&](bool) { return std::exchange(request, std::nullopt); },
+        model(), search_options(), [&](bool) { return std::exchange(request, std::nullopt); },
         [&](int64_t, std::vector<Hypothesis> hypotheses) { parts.back() = std::move(hypotheses); }, step);
   }
   size_t ranks = 1;

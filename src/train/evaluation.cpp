@@ -105,7 +105,7 @@ double reference_loss(const Translator& translator, const TestSet& test) {
         {translator.tokenizer().encode(test.sources[i]), translator.tokenizer().encode(test.references[i])});
   }
   double sum = 0, count = 0;
-  for (const auto& scores : score_pairs(translator.decoder(), translator.format(), pairs)) {
+  for (const auto& scores : score_pairs(translator.model(), translator.format(), pairs)) {
     for (const float score : scores) sum -= score;
     count += static_cast<double>(scores.size());
   }
@@ -242,6 +242,7 @@ Evaluation evaluate_model(const ModelSource& source, Translator& translator, con
        {"tokens_per_second", static_cast<double>(tokens) / seconds},
        {"cut_off", static_cast<double>(cut_off) / static_cast<double>(test.sources.size())},
        {"beam", translator.config().beam},
+       {"precision", name_of(translator.packing())},
        {"checkpoint", source.checkpoint.string()}});
   if (!folder.empty()) store(folder, evaluation, key);
   return evaluation;

@@ -117,7 +117,12 @@ TEST_F(TranslateCommandTest, NbestScoresAndPrefixAreGivenAsAskedFor) {
   EXPECT_EQ(run("translate one --sample --seed 3", "Bonjour.\n").out,
             run("translate one --sample --seed 3", "Bonjour.\n").out);
   EXPECT_EQ(run("translate one --beam 2 --nbest 3", "a\n").code, 2);
-  EXPECT_EQ(run("translate one --threads 1 --precision bfloat16", "Bonjour.\n").code, 0);
+  for (const char* precision : {"bfloat16", "int8"}) {
+    const Outcome done = run(std::string("translate one --threads 1 --precision ") + precision, "Bonjour.\n");
+    EXPECT_EQ(done.code, 0) << done.err;
+    EXPECT_EQ(count_lines(done.out), 1U);
+  }
+  EXPECT_EQ(run("translate one --precision int4", "Bonjour.\n").code, 2);
 }
 
 TEST_F(TranslateCommandTest, ExamplesStandBeforeEverySentence) {
@@ -169,6 +174,8 @@ TEST_F(TranslateCommandTest, EvaluationIsKeptInTheRunAndUsedAgain) {
   EXPECT_EQ(again["bleu"], scores["bleu"]);
   const json other = json::parse(run("evaluate one --json --beam 1").out);
   EXPECT_NE(other["seconds"], scores["seconds"]);
+  const json rounded = json::parse(run("evaluate one --json --beam 2 --precision int8").out);
+  EXPECT_NE(rounded["seconds"], scores["seconds"]);
   // The same hypotheses as a text file, scored by the command that stands in for sacreBLEU.
   run("evaluate one --json --beam 2");
   const json text = json::parse(run("score-text --json --hypothesis " + (kept / "hypotheses.txt").string() +

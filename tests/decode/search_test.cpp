@@ -173,10 +173,11 @@ TEST(Search, WhatAllPromptsBeginWithIsReadOnceAndChangesNothing) {
 
 TEST(Search, ScoresEqualThoseOfForcedDecoding) {
   const auto decoder = sharp_decoder(search_model(AttentionKind::prefix));
+  const PackedDecoder packed(*decoder, Packing::float32);
   SearchOptions options = options_with(5);
   options.decode.nbest = 5;
   const auto all = sources(12);
-  const auto found = run_search(*decoder, options, all);
+  const auto found = run_search({*decoder, &packed}, options, all);
   for (size_t i = 0; i < all.size(); ++i) {
     double last = INFINITY;
     for (const Hypothesis& one : found[i]) {
@@ -185,7 +186,13 @@ TEST(Search, ScoresEqualThoseOfForcedDecoding) {
       if (!one.ended) continue;
       const auto scores = score_pairs(*decoder, options.format, {{all[i], one.tokens}}).front();
       ASSERT_EQ(scores.size(), one.token_log_probabilities.size());
-      for (size_t t = 0; t < scores.size(); ++t) EXPECT_NEAR(scores[t], one.token_log_probabilities[t], 2e-4);
+      const auto packed_scores =
+          score_pairs({*decoder, &packed}, options.format, {{all[i], one.tokens}}).front();
+      ASSERT_EQ(packed_scores.size(), scores.size());
+      for (size_t t = 0; t < scores.size(); ++t) {
+        EXPECT_NEAR(scores[t], one.token_log_probabilities[t], 2e-4);
+        EXPECT_NEAR(packed_scores[t], one.token_log_probabilities[t], 1e-5);
+      }
       const double sum = std::accumulate(scores.begin(), scores.end(), 0.0);
       EXPECT_NEAR(one.log_probability, sum, 1e-3);
       EXPECT_NEAR(one.score, sum / std::pow((5.0 + static_cast<double>(scores.size())) / 6, 0.6), 1e-3);

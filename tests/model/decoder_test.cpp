@@ -6,42 +6,16 @@
 #include <set>
 
 #include "calque/base/error.h"
+#include "model/model_kinds.h"
 
 namespace calque {
 namespace {
-
-ModelConfig tiny_config() {
-  ModelConfig config;
-  config.layers = 2;
-  config.width = 16;
-  config.heads = 4;
-  config.key_value_heads = 2;
-  config.feed_forward_width = 24;
-  config.max_positions = 64;
-  config.vocabulary = 40;
-  return config;
-}
 
 Batch two_pairs() {
   Batch batch;
   batch.add({{1}, {3}, 2}, std::vector<int32_t>{10, 11, 12}, std::vector<int32_t>{20, 21});
   batch.add({{1}, {3}, 2}, std::vector<int32_t>{13}, std::vector<int32_t>{22, 23, 24, 25});
   return batch;
-}
-
-std::vector<ModelConfig> every_kind() {
-  std::vector<ModelConfig> all(7, tiny_config());
-  all[1].norm = NormKind::layer;
-  all[1].bias = true;
-  all[2].positions = PositionKind::learned;
-  all[2].feed_forward = FeedForwardKind::gelu;
-  all[3].positions = PositionKind::sinusoidal;
-  all[3].feed_forward = FeedForwardKind::relu;
-  all[4].feed_forward = FeedForwardKind::geglu;
-  all[4].tied = false;
-  all[5].attention = AttentionKind::causal;
-  all[6].head_width = 6;
-  return all;
 }
 
 }  // namespace

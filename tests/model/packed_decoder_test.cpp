@@ -5,47 +5,12 @@
 
 #include <numeric>
 
-#include "calque/model/lora.h"
+#include "model/model_kinds.h"
 
 namespace calque {
 namespace {
 
 constexpr int64_t capacity = 128;
-
-ModelConfig packed_config() {
-  ModelConfig config;
-  config.layers = 3;
-  config.width = 24;
-  config.heads = 4;
-  config.key_value_heads = 2;
-  config.feed_forward_width = 40;
-  config.max_positions = 64;
-  config.vocabulary = 45;
-  return config;
-}
-
-std::vector<ModelConfig> packed_kinds() {
-  std::vector<ModelConfig> all(7, packed_config());
-  all[1].norm = NormKind::layer;
-  all[1].bias = true;
-  all[1].positions = PositionKind::learned;
-  all[1].feed_forward = FeedForwardKind::gelu;
-  all[2].positions = PositionKind::sinusoidal;
-  all[2].feed_forward = FeedForwardKind::relu;
-  all[2].tied = false;
-  all[3].feed_forward = FeedForwardKind::geglu;
-  all[3].norm = NormKind::rms_plus_one;
-  all[3].head_norms = all[3].outer_norms = all[3].scaled_embedding = true;
-  all[3].head_width = 10;
-  all[3].window = 4;
-  all[3].window_period = 2;
-  all[3].attention = AttentionKind::causal;
-  all[4].qkv_bias = true;
-  all[5].key_value_heads = 1;
-  all[5].head_width = 16;
-  all[6].layers = 1;
-  return all;
-}
 
 std::shared_ptr<Decoder> random_decoder(const ModelConfig& config) {
   auto decoder = std::make_shared<Decoder>(config);
@@ -78,7 +43,7 @@ class Sequences {
       pass.rows.prefixes.push_back(slots_[i].empty() && prefix_ ? rows : 0);
       for (int64_t j = 0; j < rows; ++j) {
         positions.push_back(static_cast<int64_t>(slots_[i].size()));
-        tokens.push_back(static_cast<int64_t>((i * 17 + slots_[i].size() * 7) % 45));
+        tokens.push_back(static_cast<int64_t>((i * 17 + slots_[i].size() * 7) % 40));
         slots_[i].push_back(next_slot_);
         pass.rows.slots.push_back(next_slot_);
         next_slot_ = (next_slot_ + 37) % capacity;  // anywhere
@@ -112,7 +77,7 @@ double difference(const torch::Tensor& a, const torch::Tensor& b) {
 
 TEST(PackedDecoder, EqualsTheDecoderForEveryKindOfModel) {
   const std::vector<std::vector<size_t>> passes = {{0, 1}, {1, 2, 0}, {0}, {3, 1, 2, 0}, {1, 3}, {2}};
-  for (const ModelConfig& config : packed_kinds()) {
+  for (const ModelConfig& config : every_kind()) {
     const auto decoder = random_decoder(config);
     const PackedDecoder packed(*decoder, Packing::float32);
     Sequences one(config, {5, 1, 9, 7}), other(config, {5, 1, 9, 7});
@@ -126,10 +91,10 @@ TEST(PackedDecoder, EqualsTheDecoderForEveryKindOfModel) {
 }
 
 TEST(PackedDecoder, FewerBitsStayNear) {
-  const auto decoder = random_decoder(packed_config());
+  const auto decoder = random_decoder(tiny_config());
   for (const auto& [packing, near] : {std::pair{Packing::bfloat16, 0.05}, {Packing::int8, 0.05}}) {
     const PackedDecoder packed(*decoder, packing);
-    Sequences one(packed_config(), {5, 8}), other(packed_config(), {5, 8});
+    Sequences one(tiny_config(), {5, 8}), other(tiny_config(), {5, 8});
     for (int i = 0; i < 4; ++i) {
       const auto expected = one.step(*decoder, {0, 1});
       const double away = difference(other.step(packed, {0, 1}), expected);
@@ -140,7 +105,7 @@ TEST(PackedDecoder, FewerBitsStayNear) {
 }
 
 TEST(PackedDecoder, ASequenceIsTheSameToTheBitInAnyCompanyAndWithAnyThreads) {
-  const ModelConfig config = packed_config();
+  const ModelConfig config = tiny_config();
   const auto decoder = random_decoder(config);
   const int threads = at::get_num_threads();
   for (const Packing packing : {Packing::float32, Packing::bfloat16, Packing::int8}) {
@@ -158,16 +123,16 @@ TEST(PackedDecoder, ASequenceIsTheSameToTheBitInAnyCompanyAndWithAnyThreads) {
 }
 
 TEST(PackedDecoder, MergesAdapters) {
-  const auto decoder = random_decoder(packed_config());
+  const auto decoder = random_decoder(tiny_config());
   decoder->blocks[1]->attention->qkv->add_adapter(2, 0.5, 0, 3);
-  decoder->blocks[2]->feed_forward->down->add_adapter(2, 0.5, 0, 4);
+  decoder->blocks[0]->feed_forward->down->add_adapter(2, 0.5, 0, 4);
   {
     const torch::NoGradGuard no_gradients;
     decoder->blocks[1]->attention->qkv->adapter_up.fill_(0.3);
-    decoder->blocks[2]->feed_forward->down->adapter_up.fill_(-0.2);
+    decoder->blocks[0]->feed_forward->down->adapter_up.fill_(-0.2);
   }
   const PackedDecoder packed(*decoder, Packing::float32);
-  Sequences one(packed_config(), {6}), other(packed_config(), {6});
+  Sequences one(tiny_config(), {6}), other(tiny_config(), {6});
   EXPECT_LT(difference(other.step(packed, {0}), one.step(*decoder, {0})), 1e-4);
 }
 

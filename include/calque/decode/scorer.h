@@ -6,11 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "calque/data/sequence.h"
+#include "calque/decode/search.h"
 
 namespace calque {
-
-class Decoder;
 
 struct TokenPair {
   std::vector<int32_t> source;
@@ -19,7 +17,7 @@ struct TokenPair {
 
 // For each pair the log-probabilities of the target's tokens and of the end, in order. A pair that is longer
 // than the model has positions gives an empty list.
-std::vector<std::vector<float>> score_pairs(const Decoder& decoder, const SequenceFormat& format,
+std::vector<std::vector<float>> score_pairs(const SearchModel& model, const SequenceFormat& format,
                                             const std::vector<TokenPair>& pairs, int64_t batch_rows = 2048);
 
 }  // namespace calque

@@ -59,6 +59,7 @@ class Translator {
   DecodeConfig& config() { return config_; }
   const DecodeConfig& config() const { return config_; }
   const Decoder& decoder() const { return *decoder_; }
+  SearchModel model() const { return {*decoder_, packed_.get()}; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
   Packing packing() const { return packing_; }
   const SequenceFormat& format() const { return options_.format; }

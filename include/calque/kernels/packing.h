@@ -5,8 +5,8 @@
 
 namespace calque {
 
-// float32: as it is. bfloat16: rounded, half the memory. int8: rounded to 255 steps for each output, a
-// quarter of it; what it is multiplied with is rounded to at least 13 bits, which changes next to nothing.
+// float32: as it is. bfloat16: rounded, half as much to read for each row. int8: rounded to 255 steps for
+// each output, a quarter of it; what it is multiplied with is rounded to 12 bits or more, next to nothing.
 enum class Packing { float32, bfloat16, int8 };
 template <>
 struct EnumNames<Packing> {
