@@ -129,7 +129,7 @@ std::shared_ptr<Decoder> Checkpoint::make_decoder() const {
   load_weights(*decoder, Safetensors(base / "model.safetensors"), base.string());
   add_adapters(*decoder,
                {lora.value("rank", int64_t{1}), lora.value("scale", 1.0), 0,
-                lora.value("matrices", std::vector<std::string>{})},
+                lora.value("matrices", std::vector<std::string>{}), lora.value("first_layer", int64_t{0})},
                0, false);
   load_adapters_into(*decoder);
   return merge_adapters(*decoder);

@@ -256,8 +256,18 @@ class Searcher {
       hypothesis.tokens.push_back(choice.token);
       longer.push_back({std::move(hypothesis), parent.slots});
     }
+    // They stand in the order of their sums, so that those without hope are the last ones.
+    while (!longer.empty() && is_hopeless(sentence, longer.back())) longer.pop_back();
     sentence.beams = std::move(longer);
     return rows;
+  }
+
+  // True if a beam cannot become one of the translations to give, even if no further token cost anything and
+  // it grew as long as it may.
+  bool is_hopeless(const Sentence& sentence, const Beam& beam) const {
+    const double possible = beam.so_far.log_probability / penalty(config_, sentence.most_tokens);
+    return std::count_if(sentence.ended.begin(), sentence.ended.end(),
+                         [&](const Hypothesis& ended) { return ended.score >= possible; }) >= config_.nbest;
   }
 
   // One token for each beam by chance; what is drawn follows from the seed, the request, the beam and the
@@ -335,15 +345,7 @@ class Searcher {
       }
       return true;
     }
-    if (config_.sample || static_cast<int64_t>(sentence.ended.size()) < config_.nbest) return false;
-    if (config_.early_stop && static_cast<int64_t>(sentence.ended.size()) >= width()) return true;
-    // The best that a beam can still become: no token costs anything more, and it grows as long as it may.
-    const double possible =
-        sentence.beams.front().so_far.log_probability / penalty(config_, sentence.most_tokens);
-    std::vector<double> scores;
-    for (const Hypothesis& hypothesis : sentence.ended) scores.push_back(hypothesis.score);
-    std::nth_element(scores.begin(), scores.begin() + (config_.nbest - 1), scores.end(), std::greater<>());
-    return scores[static_cast<size_t>(config_.nbest - 1)] >= possible;
+    return config_.early_stop && !config_.sample && static_cast<int64_t>(sentence.ended.size()) >= width();
   }
 
   void deliver(Sentence& sentence, const RequestDone& done) {

@@ -21,13 +21,13 @@ Attention::Attention(const ModelConfig& config, int64_t layer) : dropout_(config
   }
 }
 
-torch::Tensor Attention::queries(const torch::Tensor& x) const {
-  const auto q = qkv->forward_part(x, 0, shape.query_width());
+// q: [rows, heads · head_width], each head normed where the model does so.
+torch::Tensor Attention::normed_queries(const torch::Tensor& q) const {
   return query_norm ? query_norm->forward(q.reshape({-1, shape.head_width})).view(q.sizes()) : q;
 }
 
-torch::Tensor Attention::keys_and_values(const torch::Tensor& x) const {
-  const auto kv = qkv->forward_part(x, shape.query_width(), shape.query_width() + shape.key_value_width());
+// kv: [rows, k | v]; the keys' heads likewise.
+torch::Tensor Attention::normed_keys(const torch::Tensor& kv) const {
   if (!key_norm) return kv;
   const auto parts = kv.chunk(2, 1);
   const auto keys = key_norm->forward(parts[0].reshape({-1, shape.head_width})).view(parts[0].sizes());
@@ -42,9 +42,13 @@ torch::Tensor Attention::attend(const torch::Tensor& x, const Pass& pass, const 
     return cached_attention(both.slice(1, 0, shape.query_width()), both.slice(1, shape.query_width()),
                             pass.cache_of_layer(), pass.layout, pass.cache->rows, shape, rotary);
   }
-  const auto asked = all ? x : x.index_select(0, pass.layout.query_rows);  // [queries, width]
-  const auto q = pass.show("q", queries(asked));                           // [queries, heads · head_width]
-  const auto kv = pass.show("kv", keys_and_values(x));                     // [rows, k | v]
+  const int64_t q_width = shape.query_width(), qkv_width = q_width + shape.key_value_width();
+  const auto parts =
+      all ? qkv->forward(x).split_with_sizes({q_width, shape.key_value_width()}, 1)
+          : std::vector{qkv->forward_part(x.index_select(0, pass.layout.query_rows), 0, q_width),
+                        qkv->forward_part(x, q_width, qkv_width)};
+  const auto q = pass.show("q", normed_queries(parts[0]));  // [queries, heads · head_width]
+  const auto kv = pass.show("kv", normed_keys(parts[1]));   // [rows, k | v]
   if (pass.cache != nullptr)
     return cached_attention(q, kv, pass.cache_of_layer(), pass.layout, pass.cache->rows, shape, rotary);
   for (int64_t pair = 0; pass.tap != nullptr && pair < pass.layout.pairs(); ++pair) {

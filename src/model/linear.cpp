@@ -21,13 +21,12 @@ torch::Tensor Linear::forward_part(const torch::Tensor& x, int64_t begin, int64_
   const auto part = [&](const torch::Tensor& rows) {
     return !rows.defined() || all ? rows : rows.slice(0, begin, end);
   };
-  const torch::Tensor y = weight.scalar_type() == x.scalar_type()
-                              ? torch::linear(x, part(weight), part(bias))
-                              : frozen_linear(x, part(weight), part(bias));
+  torch::Tensor y = weight.scalar_type() == x.scalar_type() ? torch::linear(x, part(weight), part(bias))
+                                                            : frozen_linear(x, part(weight), part(bias));
   if (!adapter_up.defined()) return y;  // [rows, outputs]
   const torch::Tensor narrow =
       torch::linear(torch::dropout(x, adapter_dropout_, is_training()), adapter_down);
-  return y + adapter_scale_ * torch::linear(narrow, part(adapter_up));  // [rows, outputs]
+  return y.addmm_(narrow, part(adapter_up).t(), 1, adapter_scale_);  // [rows, outputs], in y's own memory
 }
 
 void Linear::add_adapter(int64_t rank, double scale, double dropout, uint64_t seed) {

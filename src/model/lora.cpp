@@ -26,9 +26,10 @@ std::vector<NamedLinear> matrices_of(const Block& block) {
 void add_adapters(Decoder& decoder, const AdapterShape& shape, uint64_t seed, bool half) {
   for (auto& parameter : decoder.parameters()) parameter.set_requires_grad(false);
   uint64_t drawn = 0;
-  for (const auto& block : decoder.blocks) {
-    for (const auto& [name, linear] : matrices_of(*block)) {
+  for (size_t layer = 0; layer < decoder.blocks.size(); ++layer) {
+    for (const auto& [name, linear] : matrices_of(*decoder.blocks[layer])) {
       if (half) linear->weight.set_data(linear->weight.to(torch::kBFloat16));
+      if (layer < static_cast<size_t>(shape.first_layer)) continue;
       if (std::find(shape.matrices.begin(), shape.matrices.end(), name) == shape.matrices.end()) continue;
       linear->add_adapter(shape.rank, shape.scale, shape.dropout, mix(seed, 0x10A, drawn++));
     }

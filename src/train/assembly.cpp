@@ -69,7 +69,9 @@ void start_from(Decoder& decoder, const RunConfig& config) {
                                 decoder.blocks.size()));
   }
   if (tuning.lora.rank > 0) {
-    add_adapters(decoder, {tuning.lora.rank, tuning.lora.scale(), tuning.lora.dropout, tuning.lora.matrices},
+    add_adapters(decoder,
+                 {tuning.lora.rank, tuning.lora.scale(), tuning.lora.dropout, tuning.lora.matrices,
+                  tuning.freeze_layers},
                  static_cast<uint64_t>(config.seed), tuning.half_base);
     return;
   }

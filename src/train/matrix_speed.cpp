@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <chrono>
 #include <limits>
 
@@ -36,16 +37,22 @@ double measure_matrix_speed(const ModelConfig& config, int64_t rows, at::ScalarT
 }
 
 double training_flops_a_token(const Decoder& decoder, double loss_share) {
-  const auto operations = [](const at::Tensor& weight) {
-    return (weight.requires_grad() ? 6.0 : 4.0) * static_cast<double>(weight.numel());
+  const auto is_trained = [](const at::Tensor& weight) { return weight.requires_grad(); };
+  // Forward, the gradient of the input where something below is trained, the gradient of the weight itself.
+  bool below = is_trained(decoder.embedding->weight);
+  const auto operations = [&](const at::Tensor& weight) {
+    return (2.0 + (below ? 2.0 : 0.0) + (is_trained(weight) ? 2.0 : 0.0)) *
+           static_cast<double>(weight.numel());
   };
-  double sum = loss_share * operations(decoder.output_weight());
+  double sum = 0;
   for (const auto& block : decoder.blocks) {
-    for (const auto& parameter : block->parameters()) {
+    const auto parameters = block->parameters();
+    below = below || std::any_of(parameters.begin(), parameters.end(), is_trained);
+    for (const auto& parameter : parameters) {
       if (parameter.dim() == 2) sum += operations(parameter);
     }
   }
-  return sum;
+  return sum + loss_share * operations(decoder.output_weight());
 }
 
 }  // namespace calque

@@ -357,10 +357,13 @@ class Run {
     CheckpointContent content = trainer_.snapshot(tokenizer_);
     if (!content.adapters.empty()) {
       const LoraConfig& lora = config_.tuning.lora;
-      content.config["calque"].update(
-          {{"base", fs::absolute(config_.tuning.init_from).string()},
-           {"base_hash", base_hash()},
-           {"lora", {{"rank", lora.rank}, {"scale", lora.scale()}, {"matrices", lora.matrices}}}});
+      content.config["calque"].update({{"base", fs::absolute(config_.tuning.init_from).string()},
+                                       {"base_hash", base_hash()},
+                                       {"lora",
+                                        {{"rank", lora.rank},
+                                         {"scale", lora.scale()},
+                                         {"matrices", lora.matrices},
+                                         {"first_layer", config_.tuning.freeze_layers}}}});
     }
     writer_.write(saved_step_, std::move(content), best);
   }

@@ -26,7 +26,7 @@ Fields fields(TuningConfig& c) {
       section("lora", fields(c.lora), "low-rank adapters for a frozen base"),
       field("freeze_embedding", c.freeze_embedding, "keep the embedding as it was imported"),
       field("freeze_layers", c.freeze_layers, at_least(0),
-            "keep so many of the first layers as they were imported"),
+            "keep so many of the first layers as they were imported; under lora: no adapters there"),
       field("imported_rate", c.imported_rate, above(0.0),
             "learning rate of imported weights, as a share of train.learning_rate"),
       field("layer_decay", c.layer_decay, between(0.0, 1.0),

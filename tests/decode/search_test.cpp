@@ -104,6 +104,43 @@ std::vector<int32_t> greedy_without_cache(const Decoder& decoder, const SearchOp
   return target;
 }
 
+// Beam search written as plainly as can be: nothing is dropped before the greatest length is reached.
+std::vector<Hypothesis> plain_beam_search(const Decoder& decoder, const SearchOptions& options,
+                                          const std::vector<int32_t>& source) {
+  const auto width = static_cast<size_t>(options.decode.beam);
+  std::vector<Hypothesis> beams(1), ended;
+  for (size_t length = 1; length <= source.size() + 12; ++length) {
+    std::vector<Hypothesis> longer;
+    for (const Hypothesis& beam : beams) {
+      auto scores = next_log_probabilities(decoder, options.format, source, beam.tokens);
+      for (const int32_t token : options.forbidden) scores[token] = -INFINITY;
+      for (int32_t token = 0; token < scores.size(0); ++token) {
+        longer.push_back(beam);
+        longer.back().tokens.push_back(token);
+        longer.back().log_probability += scores[token].item<double>();
+      }
+    }
+    std::stable_sort(longer.begin(), longer.end(), [](const Hypothesis& a, const Hypothesis& b) {
+      return a.log_probability > b.log_probability;
+    });
+    beams.clear();
+    for (size_t rank = 0; rank < longer.size() && beams.size() < width; ++rank) {
+      Hypothesis& one = longer[rank];
+      if (one.tokens.back() != end_token) {
+        beams.push_back(one);
+      } else if (rank < width) {
+        one.tokens.pop_back();
+        one.score = one.log_probability /
+                    std::pow((5.0 + static_cast<double>(length)) / 6, options.decode.length_penalty);
+        ended.push_back(one);
+      }
+    }
+  }
+  std::stable_sort(ended.begin(), ended.end(),
+                   [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+  return ended;
+}
+
 }  // namespace
 
 TEST(Search, GreedyWithTheCacheEqualsGreedyWithoutIt) {
@@ -198,6 +235,29 @@ TEST(Search, ScoresEqualThoseOfForcedDecoding) {
       EXPECT_NEAR(one.score, sum / std::pow((5.0 + static_cast<double>(scores.size())) / 6, 0.6), 1e-3);
     }
   }
+}
+
+// Beams that can no longer win are dropped on the way; what is found must be what a search finds that drops
+// none.
+TEST(Search, DroppingBeamsWithoutHopeChangesNothing) {
+  ModelConfig config = search_model(AttentionKind::prefix);
+  config.vocabulary = 12;
+  const auto decoder = sharp_decoder(config);
+  SearchOptions options = options_with(4);
+  options.decode.early_stop = false;
+  options.decode.nbest = 2;
+  std::vector<std::vector<int32_t>> all;
+  for (int32_t i = 0; i < 12; ++i) all.push_back({4 + i % 8, 4 + i * 5 % 8, 4 + i * 3 % 7});
+  const auto found = run_search(*decoder, options, all);
+  size_t compared = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto expected = plain_beam_search(*decoder, options, all[i]);
+    for (size_t n = 0; n < std::min<size_t>(2, expected.size()); ++n, ++compared) {
+      EXPECT_EQ(found[i][n].tokens, expected[n].tokens) << i << ", " << n;
+      EXPECT_NEAR(found[i][n].score, expected[n].score, 1e-4);
+    }
+  }
+  EXPECT_GT(compared, 12U);  // most of them do end
 }
 
 // Every target of up to three tokens, scored one by one: what a wide enough beam must find.

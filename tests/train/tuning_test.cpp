@@ -93,6 +93,16 @@ TEST_F(TuningTest, WhatIsFrozenStaysAndWhatIsSlowedMovesLess) {
             change(*before, *slow, "block_1.feed_forward.up.weight") * 0.9);
 }
 
+TEST_F(TuningTest, FrozenLayersHaveNoAdapters) {
+  const auto before = Checkpoint(base_).make_decoder();
+  const TrainingResult result =
+      train_run(tuned("upper", ", freeze_layers: 1, lora: {rank: 4, matrices: [down]}"));
+  EXPECT_EQ(result.summary["trained_parameters"].get<int64_t>(), 4 * (48 + 32));
+  const auto after = result_of("upper");
+  EXPECT_EQ(change(*before, *after, "block_0.feed_forward.down.weight"), 0);
+  EXPECT_GT(change(*before, *after, "block_1.feed_forward.down.weight"), 1e-4);
+}
+
 TEST_F(TuningTest, AdaptersAreSavedAloneStandOnTheirBaseAndResumeInTheSameBits) {
   const RunConfig config = tuned("lora", ", lora: {rank: 4, dropout: 0.1, matrices: [qkv, down]}");
   const TrainingResult result = train_run(config);

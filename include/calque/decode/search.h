@@ -47,7 +47,7 @@ struct SearchOptions {
 };
 
 // Changes whenever the same model may give other translations than before.
-constexpr const char* search_version = "2";
+constexpr const char* search_version = "3";
 
 // What is searched with: packed weights where there are any, else the decoder's own.
 struct SearchModel {

@@ -26,8 +26,8 @@ class Attention : public torch::nn::Module {
   AttentionShape shape;
 
  private:
-  torch::Tensor queries(const torch::Tensor& x) const;  // [rows, width] → [rows, heads · head_width]
-  torch::Tensor keys_and_values(const torch::Tensor& x) const;  // [rows, width] → [rows, k | v]
+  torch::Tensor normed_queries(const torch::Tensor& q) const;
+  torch::Tensor normed_keys(const torch::Tensor& kv) const;
   torch::Tensor attend(const torch::Tensor& x, const Pass& pass, const RotaryTable* rotary) const;
   double dropout_;
 };

@@ -15,6 +15,7 @@ struct AdapterShape {
   double scale = 2;
   double dropout = 0;
   std::vector<std::string> matrices;  // of qkv, output, up, down
+  int64_t first_layer = 0;            // layers below it have none, and no gradient passes them
 };
 
 // Everything but the adapters is frozen from here on; `half` keeps the blocks' matrices in bfloat16.
