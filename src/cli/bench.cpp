@@ -123,7 +123,9 @@ void add_bench_command(CLI::App& app) {
   train->add_option("--seconds", options.train.seconds, "Time for each row")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
-  train->add_option("--threads", options.train.threads, "Numbers of threads; default: one, and all")
+  train->add_option("--threads", options.train.threads, "Numbers of threads, as 1,2; default: one, and all")
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(1, 1024));
   train->add_flag("--json", options.as_json, "The figures as JSON");
   train->callback([] { run_bench_train(options); });

@@ -130,7 +130,7 @@ std::shared_ptr<Decoder> Checkpoint::make_decoder() const {
   add_adapters(*decoder,
                {lora.value("rank", int64_t{1}), lora.value("scale", 1.0), 0,
                 lora.value("matrices", std::vector<std::string>{}), lora.value("first_layer", int64_t{0})},
-               0, false);
+               0, Packing::float32);
   load_adapters_into(*decoder);
   return merge_adapters(*decoder);
 }

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "calque/kernels/frozen_linear.h"
+#include "calque/kernels/trained_linear.h"
 
 namespace calque {
 
@@ -21,12 +21,24 @@ torch::Tensor Linear::forward_part(const torch::Tensor& x, int64_t begin, int64_
   const auto part = [&](const torch::Tensor& rows) {
     return !rows.defined() || all ? rows : rows.slice(0, begin, end);
   };
-  torch::Tensor y = weight.scalar_type() == x.scalar_type() ? torch::linear(x, part(weight), part(bias))
-                                                            : frozen_linear(x, part(weight), part(bias));
-  if (!adapter_up.defined()) return y;  // [rows, outputs]
-  const torch::Tensor narrow =
-      torch::linear(torch::dropout(x, adapter_dropout_, is_training()), adapter_down);
-  return y.addmm_(narrow, part(adapter_up).t(), 1, adapter_scale_);  // [rows, outputs], in y's own memory
+  torch::Tensor y;  // [rows, outputs]
+  if (packed_ != nullptr) {
+    y = frozen_linear(x, weight, bias, packed_);
+    if (!all) y = y.slice(1, begin, end);  // a packed weight has no parts
+  } else if (weight.scalar_type() != x.scalar_type()) {
+    y = frozen_linear(x, part(weight), part(bias));
+  } else {
+    y = trained_linear(x, part(weight), part(bias));
+  }
+  if (!adapter_up.defined()) return y;
+  const auto narrow = torch::linear(torch::dropout(x, adapter_dropout_, is_training()), adapter_down);
+  return y.addmm_(narrow, part(adapter_up).t(), 1, adapter_scale_);
+}
+
+void Linear::freeze(Packing packing) {
+  weight.set_requires_grad(false);
+  if (packing == Packing::bfloat16) weight.set_data(weight.to(torch::kBFloat16));
+  if (packing == Packing::int8) packed_ = c10::make_intrusive<PackedFrozen>(weight, packing);
 }
 
 void Linear::add_adapter(int64_t rank, double scale, double dropout, uint64_t seed) {

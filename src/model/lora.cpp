@@ -23,12 +23,12 @@ std::vector<NamedLinear> matrices_of(const Block& block) {
 
 }  // namespace
 
-void add_adapters(Decoder& decoder, const AdapterShape& shape, uint64_t seed, bool half) {
+void add_adapters(Decoder& decoder, const AdapterShape& shape, uint64_t seed, Packing base) {
   for (auto& parameter : decoder.parameters()) parameter.set_requires_grad(false);
   uint64_t drawn = 0;
   for (size_t layer = 0; layer < decoder.blocks.size(); ++layer) {
     for (const auto& [name, linear] : matrices_of(*decoder.blocks[layer])) {
-      if (half) linear->weight.set_data(linear->weight.to(torch::kBFloat16));
+      linear->freeze(base);
       if (layer < static_cast<size_t>(shape.first_layer)) continue;
       if (std::find(shape.matrices.begin(), shape.matrices.end(), name) == shape.matrices.end()) continue;
       linear->add_adapter(shape.rank, shape.scale, shape.dropout, mix(seed, 0x10A, drawn++));

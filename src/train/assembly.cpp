@@ -72,7 +72,7 @@ void start_from(Decoder& decoder, const RunConfig& config) {
     add_adapters(decoder,
                  {tuning.lora.rank, tuning.lora.scale(), tuning.lora.dropout, tuning.lora.matrices,
                   tuning.freeze_layers},
-                 static_cast<uint64_t>(config.seed), tuning.half_base);
+                 static_cast<uint64_t>(config.seed), tuning.base_precision);
     return;
   }
   if (tuning.freeze_embedding) {

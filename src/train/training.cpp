@@ -64,7 +64,7 @@ void check_unchanged(const RunConfig& before, const RunConfig& now) {
     for (const Field& field : fields(config.model))
       all.emplace_back("model." + field.name, YAML::Dump(field.write({})));
     for (const Field& field : fields(config.tuning)) {
-      if (field.name.starts_with("freeze") || field.name == "half_base")
+      if (field.name.starts_with("freeze") || field.name == "base_precision")
         all.emplace_back("model." + field.name, YAML::Dump(field.write({})));
     }
     all.emplace_back("model.lora.rank", std::to_string(config.tuning.lora.rank));

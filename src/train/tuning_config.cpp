@@ -31,7 +31,9 @@ Fields fields(TuningConfig& c) {
             "learning rate of imported weights, as a share of train.learning_rate"),
       field("layer_decay", c.layer_decay, between(0.0, 1.0),
             "each layer below the last one learns at this share of the rate of the one above it"),
-      field("half_base", c.half_base, "under lora: keep the frozen weights in bfloat16, in half the memory"),
+      field(
+          "base_precision", c.base_precision,
+          "of the frozen weights under lora: bfloat16 takes half the memory, int8 little over half the time"),
   };
 }
 
@@ -48,8 +50,10 @@ void check_tuning(const TuningConfig& c) {
     if (c.freeze_embedding || c.freeze_layers > 0)
       throw UserError("model.freeze_embedding and model.freeze_layers need a base: set model.init_from");
   }
-  if (c.half_base && c.lora.rank == 0)
-    throw UserError("model.half_base needs model.lora.rank above 0: trained weights are kept in float32");
+  if (c.base_precision != Packing::float32 && c.lora.rank == 0) {
+    throw UserError(
+        "model.base_precision needs model.lora.rank above 0: weights that are trained are kept in float32");
+  }
 }
 
 }  // namespace calque

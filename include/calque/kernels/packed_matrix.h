@@ -18,6 +18,7 @@ class PackedMatrix {
 
   // y = x · weightᵀ + bias, or with `add` y += that. x: [rows, inputs]; y: [rows, outputs].
   void multiply(const float* x, int64_t rows, float* y, bool add = false) const;
+  torch::Tensor multiply(const torch::Tensor& x) const;
 
   int64_t outputs() const { return outputs_; }
   int64_t bytes() const;

@@ -1,4 +1,4 @@
-// Packing: in what precision a weight is laid out for translating.
+// Packing: in what precision a weight is laid out that is not learnt, for translating or under adapters.
 #pragma once
 
 #include "calque/base/field.h"

@@ -5,6 +5,8 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
+#include "calque/kernels/frozen_linear.h"
+
 namespace calque {
 
 class Linear : public torch::nn::Module {
@@ -15,6 +17,8 @@ class Linear : public torch::nn::Module {
   // Only outputs `begin` … `end`: a part of a matrix that holds several.
   torch::Tensor forward_part(const torch::Tensor& x, int64_t begin, int64_t end) const;
 
+  // The weight is learnt no more, and kept or laid out as the packing says.
+  void freeze(Packing packing);
   // From here on weight + scale · up · down is what multiplies; up is zero at first, so that nothing changes.
   void add_adapter(int64_t rank, double scale, double dropout, uint64_t seed);
   torch::Tensor merged_weight() const;  // float32, the adapter added where there is one
@@ -24,6 +28,7 @@ class Linear : public torch::nn::Module {
   torch::Tensor adapter_down, adapter_up;  // [rank, inputs] and [outputs, rank], or undefined
 
  private:
+  c10::intrusive_ptr<PackedFrozen> packed_;  // the weight laid out, where it is frozen in int8
   double adapter_scale_ = 0, adapter_dropout_ = 0;
 };
 

@@ -18,8 +18,8 @@ struct AdapterShape {
   int64_t first_layer = 0;            // layers below it have none, and no gradient passes them
 };
 
-// Everything but the adapters is frozen from here on; `half` keeps the blocks' matrices in bfloat16.
-void add_adapters(Decoder& decoder, const AdapterShape& shape, uint64_t seed, bool half);
+// Everything but the adapters is frozen from here on, the blocks' matrices in the precision `base`.
+void add_adapters(Decoder& decoder, const AdapterShape& shape, uint64_t seed, Packing base);
 
 // A plain decoder with the same output: the adapters added into the matrices.
 std::shared_ptr<Decoder> merge_adapters(const Decoder& decoder);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "calque/base/field.h"
+#include "calque/kernels/packing.h"
 
 namespace calque {
 
@@ -29,7 +30,7 @@ struct TuningConfig {
   int64_t freeze_layers = 0;
   double imported_rate = 1;
   double layer_decay = 1;
-  bool half_base = false;
+  Packing base_precision = Packing::float32;
 };
 Fields fields(TuningConfig& config);
 
