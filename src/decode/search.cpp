@@ -1,5 +1,6 @@
 #include "calque/decode/search.h"
 
+#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <algorithm>
@@ -10,11 +11,14 @@
 #include "calque/base/error.h"
 #include "calque/base/hash.h"
 #include "calque/decode/kv_cache.h"
+#include "calque/decode/request_queue.h"
 #include "calque/kernels/candidates.h"
 #include "calque/model/packed_decoder.h"
 
 namespace calque {
 namespace {
+
+constexpr int64_t sentences_of_a_worker = 4;  // fewer are not worth one
 
 // A translation under way.
 struct Beam {
@@ -69,20 +73,22 @@ class Searcher {
     check_decode(config_);
   }
 
-  void run(const NextRequest& next, const RequestDone& done, const RequestProgress& progress) {
+  // Until there is nothing left to do at this moment, with `most` sentences at a time, at first only so many,
+  // so that other workers get their share. False: it was stopped.
+  bool run(RequestQueue& queue, int64_t first, int64_t most, const RequestProgress& progress) {
     for (;;) {
-      admit(next);
-      if (sentences_.empty()) return;
+      admit(queue, std::exchange(first, most));
+      if (sentences_.empty()) return true;
       if (!std::exchange(shared_is_read_, true)) read_shared();
       step();
       for (size_t i = 0; i < sentences_.size();) {
         Sentence& sentence = *sentences_[i];
         if (is_done(sentence)) {
-          deliver(sentence, done);
+          deliver(sentence, queue);
           sentences_.erase(sentences_.begin() + static_cast<int64_t>(i));
           continue;
         }
-        if (progress && !progress(sentence.request.id, sentence.beams.front().so_far.tokens)) return;
+        if (progress && !progress(sentence.request.id, sentence.beams.front().so_far.tokens)) return false;
         ++i;
       }
     }
@@ -91,9 +97,9 @@ class Searcher {
  private:
   int64_t width() const { return config_.sample ? config_.nbest : config_.beam; }
 
-  void admit(const NextRequest& next) {
-    while (static_cast<int64_t>(sentences_.size()) < config_.batch) {
-      auto request = next(sentences_.empty());
+  void admit(RequestQueue& queue, int64_t most) {
+    while (static_cast<int64_t>(sentences_.size()) < most) {
+      auto request = queue.next();
       if (!request) return;
       auto sentence = std::make_unique<Sentence>();
       const SequenceFormat& format = options_.format;
@@ -348,14 +354,14 @@ class Searcher {
     return config_.early_stop && !config_.sample && static_cast<int64_t>(sentence.ended.size()) >= width();
   }
 
-  void deliver(Sentence& sentence, const RequestDone& done) {
+  void deliver(Sentence& sentence, RequestQueue& queue) {
     cache_.give_back(std::span(sentence.prompt_slots).subspan(shared_slots_.size()));
     cache_.give_back(sentence.target_slots);
     auto& ended = sentence.ended;
     std::stable_sort(ended.begin(), ended.end(),
                      [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
     if (static_cast<int64_t>(ended.size()) > config_.nbest) ended.resize(static_cast<size_t>(config_.nbest));
-    done(sentence.request.id, std::move(ended));
+    queue.done(sentence.request.id, std::move(ended));
   }
 
   const PackedDecoder* packed_;
@@ -375,10 +381,35 @@ int64_t longest_source(const ModelConfig& model, const SequenceFormat& format) {
   return std::max<int64_t>(1, (model.max_positions - format.rows(0, 0)) / 2);
 }
 
+// With few sentences at hand the threads share the work of one step; with many each of them searches for
+// itself, and they meet at the queue alone.
 void search(const SearchModel& model, const SearchOptions& options, const NextRequest& next,
             const RequestDone& done, const RequestProgress& progress) {
   const torch::NoGradGuard no_gradients;
-  Searcher(model, options).run(next, done, progress);
+  const int64_t batch = options.decode.batch;
+  RequestQueue queue(next, done);
+  std::vector<std::unique_ptr<Searcher>> searchers;
+  while (const int64_t ahead = queue.look_ahead(batch)) {
+    const bool alone = progress || model.packed == nullptr;
+    const auto workers =
+        alone ? 1 : std::clamp<int64_t>(ahead / sentences_of_a_worker, 1, at::get_num_threads());
+    while (static_cast<int64_t>(searchers.size()) < workers)
+      searchers.push_back(std::make_unique<Searcher>(model, options));
+    if (workers == 1) {
+      if (!searchers.front()->run(queue, batch, batch, progress)) return;
+      continue;
+    }
+    const int64_t first = (ahead + workers - 1) / workers, most = (batch + workers - 1) / workers;
+    at::parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
+      const torch::NoGradGuard no_gradients_here;
+      try {
+        for (int64_t i = begin; i < end; ++i) searchers[static_cast<size_t>(i)]->run(queue, first, most, {});
+      } catch (...) {
+        queue.stop();  // the others end what they have begun
+        throw;
+      }
+    });
+  }
 }
 
 }  // namespace calque

@@ -190,6 +190,26 @@ TEST(Search, ABatchOfManyEqualsAsManyBatchesOfOne) {
   }
 }
 
+TEST(Search, SeveralWorkersFindWhatOneFinds) {
+  const auto decoder = sharp_decoder(search_model(AttentionKind::prefix));
+  const PackedDecoder packed(*decoder, Packing::float32);
+  const auto all = sources(150);
+  const int threads = at::get_num_threads();
+  for (const int64_t batch : {6, 64}) {
+    SearchOptions options = options_with(3);
+    options.decode.batch = batch;
+    at::set_num_threads(1);
+    const auto alone = run_search({*decoder, &packed}, options, all);
+    at::set_num_threads(3);
+    const auto together = run_search({*decoder, &packed}, options, all);
+    for (size_t i = 0; i < all.size(); ++i) {
+      EXPECT_EQ(together[i].front().tokens, alone[i].front().tokens) << i;
+      EXPECT_EQ(together[i].front().score, alone[i].front().score) << i;
+    }
+  }
+  at::set_num_threads(threads);
+}
+
 TEST(Search, WhatAllPromptsBeginWithIsReadOnceAndChangesNothing) {
   const auto decoder = sharp_decoder(search_model(AttentionKind::causal));
   const PackedDecoder packed(*decoder, Packing::float32);
@@ -363,6 +383,22 @@ TEST(Search, ASourceTooLongForTheModelIsRefused) {
   SearchOptions options = options_with(2);
   options.decode.nbest = 3;
   EXPECT_THROW(run_search(*decoder, options, sources(1)), UserError);
+}
+
+TEST(Search, AnErrorInOneWorkerEndsAllOfThem) {
+  const auto decoder = sharp_decoder(search_model(AttentionKind::prefix));
+  const PackedDecoder packed(*decoder, Packing::float32);
+  const int threads = at::get_num_threads();
+  at::set_num_threads(2);
+  int64_t asked = 0;
+  const NextRequest next = [&](bool) -> std::optional<SearchRequest> {
+    const size_t length = asked == 40 ? 200 : 5;  // 200 is more than the model has positions
+    return asked == 100'000 ? std::nullopt
+                            : std::optional(SearchRequest{asked++, std::vector<int32_t>(length, 7)});
+  };
+  EXPECT_THROW(search({*decoder, &packed}, options_with(2), next, [](int64_t, auto) {}), UserError);
+  EXPECT_LT(asked, 1000);
+  at::set_num_threads(threads);
 }
 
 TEST(KvCache, SlotsComeBackAndContentSurvivesGrowth) {
