@@ -256,22 +256,23 @@ class Searcher {
       const Beam& parent = sentence.beams[choice.beam];
       Hypothesis hypothesis = with(parent.so_far, choice.log_probability);
       if (choice.token == options_.format.end) {
-        if (static_cast<int64_t>(rank) < width()) end(sentence, std::move(hypothesis), true);
+        if (static_cast<int64_t>(rank) < width() && !is_hopeless(sentence, hypothesis))
+          end(sentence, std::move(hypothesis), true);
         continue;
       }
       hypothesis.tokens.push_back(choice.token);
       longer.push_back({std::move(hypothesis), parent.slots});
     }
     // They stand in the order of their sums, so that those without hope are the last ones.
-    while (!longer.empty() && is_hopeless(sentence, longer.back())) longer.pop_back();
+    while (!longer.empty() && is_hopeless(sentence, longer.back().so_far)) longer.pop_back();
     sentence.beams = std::move(longer);
     return rows;
   }
 
-  // True if a beam cannot become one of the translations to give, even if no further token cost anything and
-  // it grew as long as it may.
-  bool is_hopeless(const Sentence& sentence, const Beam& beam) const {
-    const double possible = beam.so_far.log_probability / penalty(config_, sentence.most_tokens);
+  // True if it cannot become one of the translations to give, even if no further token cost anything and it
+  // grew as long as it may.
+  bool is_hopeless(const Sentence& sentence, const Hypothesis& so_far) const {
+    const double possible = so_far.log_probability / penalty(config_, sentence.most_tokens);
     return std::count_if(sentence.ended.begin(), sentence.ended.end(),
                          [&](const Hypothesis& ended) { return ended.score >= possible; }) >= config_.nbest;
   }
@@ -390,15 +391,16 @@ void search(const SearchModel& model, const SearchOptions& options, const NextRe
   RequestQueue queue(next, done);
   std::vector<std::unique_ptr<Searcher>> searchers;
   while (const int64_t ahead = queue.look_ahead(batch)) {
-    const bool alone = progress || model.packed == nullptr;
-    const auto workers =
-        alone ? 1 : std::clamp<int64_t>(ahead / sentences_of_a_worker, 1, at::get_num_threads());
+    const int64_t threads = at::get_num_threads();
+    const bool alone = progress || model.packed == nullptr || ahead < threads * sentences_of_a_worker;
+    const int64_t workers = alone ? 1 : threads;
     while (static_cast<int64_t>(searchers.size()) < workers)
       searchers.push_back(std::make_unique<Searcher>(model, options));
     if (workers == 1) {
       if (!searchers.front()->run(queue, batch, batch, progress)) return;
       continue;
     }
+    queue.end_when_dry();
     const int64_t first = (ahead + workers - 1) / workers, most = (batch + workers - 1) / workers;
     at::parallel_for(0, workers, 1, [&](int64_t begin, int64_t end) {
       const torch::NoGradGuard no_gradients_here;

@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include "calque/kernels/simd_loops.h"
+#include "calque/kernels/trained_linear.h"
 #include "fast.h"
 
 namespace calque {
@@ -22,7 +23,8 @@ constexpr int64_t chunk_rows = 256;  // rows whose logits exist at one time
 class FastOutputLoss : public torch::autograd::Function<FastOutputLoss> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& hidden_given, const Tensor& weight,
-                               const Tensor& labels, double smoothing, bool wants_hidden, bool wants_weight) {
+                               const Tensor& labels, double smoothing, bool half, bool wants_hidden,
+                               bool wants_weight) {
     RECORD_USER_SCOPE("loss");
     const Tensor hidden = hidden_given.contiguous();
     const int64_t rows = hidden.size(0), vocabulary = weight.size(0);
@@ -30,11 +32,21 @@ class FastOutputLoss : public torch::autograd::Function<FastOutputLoss> {
     const Tensor d_weight = wants_weight ? torch::zeros_like(weight) : Tensor();
     const Tensor losses = torch::empty({rows, 2}, torch::kFloat64);
     Tensor logits = torch::empty({std::min(rows, chunk_rows), vocabulary}, hidden.options());
+    const auto rounded = [half](const Tensor& x) { return half ? x.to(torch::kBFloat16) : x; };
+    const auto multiply = [half](Tensor& to, const Tensor& a, const Tensor& b) {
+      if (half) {
+        to.copy_(torch::mm(a, b));
+      } else {
+        torch::mm_out(to, a, b);
+      }
+    };
+    const Tensor factors = rounded(weight);
     for (int64_t begin = 0; begin < rows; begin += chunk_rows) {
       const int64_t count = std::min(chunk_rows, rows - begin);
       Tensor part = logits.slice(0, 0, count);                           // [count, vocabulary]
       const Tensor hidden_part = hidden.slice(0, begin, begin + count);  // [count, width]
-      torch::mm_out(part, hidden_part, weight.t());
+      const Tensor inputs = rounded(hidden_part);
+      multiply(part, inputs, factors.t());
       float* values = part.mutable_data_ptr<float>();
       const int64_t* wanted = labels.const_data_ptr<int64_t>() + begin;
       double* sums = losses.mutable_data_ptr<double>() + 2 * begin;
@@ -42,11 +54,13 @@ class FastOutputLoss : public torch::autograd::Function<FastOutputLoss> {
         simd::cross_entropy_rows(values, wanted, static_cast<float>(smoothing), vocabulary, sums, first,
                                  last);
       });
+      const Tensor d_logits = rounded(part);
       if (wants_hidden) {
         Tensor d_part = d_hidden.slice(0, begin, begin + count);
-        torch::mm_out(d_part, part, weight);
+        multiply(d_part, d_logits, factors);
       }
-      if (wants_weight) d_weight.addmm_(part.t(), hidden_part);
+      if (wants_weight && half) d_weight.add_(torch::mm(d_logits.t(), inputs));
+      if (wants_weight && !half) d_weight.addmm_(d_logits.t(), inputs);
     }
     const Tensor sums = losses.sum(0).to(torch::kFloat32);
     context->save_for_backward({d_hidden, d_weight});
@@ -60,24 +74,26 @@ class FastOutputLoss : public torch::autograd::Function<FastOutputLoss> {
     const variable_list kept = context->get_saved_variables();
     const Tensor& factor = gradients[0];
     const auto scaled = [&](const Tensor& x) { return x.defined() ? x * factor : Tensor(); };
-    return {scaled(kept[0]), scaled(kept[1]), Tensor(), Tensor(), Tensor(), Tensor()};
+    return {scaled(kept[0]), scaled(kept[1]), Tensor(), Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
 }  // namespace
 
-OutputLoss output_loss(const Tensor& hidden, const Tensor& weight, const Tensor& labels, double smoothing) {
-  if (!is_fast(hidden)) return reference::output_loss(hidden, weight, labels, smoothing);
+OutputLoss output_loss(const Tensor& hidden, const Tensor& weight, const Tensor& labels, double smoothing,
+                       bool half) {
+  if (!is_fast(hidden)) return reference::output_loss(hidden, weight, labels, smoothing, half);
   const bool gradients = torch::GradMode::is_enabled();
   const variable_list both =
-      FastOutputLoss::apply(hidden, weight, labels, smoothing, gradients && hidden.requires_grad(),
+      FastOutputLoss::apply(hidden, weight, labels, smoothing, half, gradients && hidden.requires_grad(),
                             gradients && weight.requires_grad());  // a frozen weight is not wanted
   return {both[0], both[1]};
 }
 
 OutputLoss reference::output_loss(const Tensor& hidden, const Tensor& weight, const Tensor& labels,
-                                  double smoothing) {
-  const Tensor logits = torch::linear(hidden, weight).to(torch::kFloat32);  // [rows, vocabulary]
+                                  double smoothing, bool half) {
+  const Tensor logits =
+      reference::trained_linear(hidden, weight, {}, half).to(torch::kFloat32);  // [rows, vocabulary]
   const auto sum = at::Reduction::Sum;
   const Tensor plain = torch::cross_entropy_loss(logits.detach(), labels, {}, sum);
   return {torch::cross_entropy_loss(logits, labels, {}, sum, -100, smoothing), plain};

@@ -3,12 +3,24 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "calque/base/hash.h"
 #include "calque/model/recompute.h"
 
 namespace calque {
+
+namespace {
+
+// True if a gradient passes the block; one below all that is trained has nothing to compute again.
+bool learns(const Block& block, const torch::Tensor& x) {
+  const auto parameters = block.parameters();
+  return x.requires_grad() || std::any_of(parameters.begin(), parameters.end(),
+                                          [](const torch::Tensor& one) { return one.requires_grad(); });
+}
+
+}  // namespace
 
 Decoder::Decoder(const ModelConfig& config) : config_(config) {
   check_model(config);
@@ -36,7 +48,7 @@ torch::Tensor Decoder::run(const torch::Tensor& tokens, const Pass& pass) const 
     const bool last = i + 1 == blocks.size();
     const auto layer = static_cast<int64_t>(i);
     const RotaryTable* rotary = rotary_of_layer(layer);
-    if (recompute && torch::GradMode::is_enabled()) {
+    if (recompute && torch::GradMode::is_enabled() && learns(*blocks[i], x)) {
       // The backward pass comes when this function's own layouts are gone.
       x = recomputed(
           [block = blocks[i], asked = last ? layout : all, layer, rotary](const torch::Tensor& input) {
@@ -68,7 +80,16 @@ torch::Tensor Decoder::logits(const torch::Tensor& tokens, const Layout& layout,
 
 OutputLoss Decoder::loss(const torch::Tensor& tokens, const Layout& layout, const torch::Tensor& labels,
                          double smoothing) const {
-  return output_loss(hidden(tokens, layout), output_weight(), labels, smoothing);
+  return output_loss(hidden(tokens, layout), output_weight(), labels, smoothing, half_products_);
+}
+
+void Decoder::use_half_products() {
+  half_products_ = true;
+  for (const auto& block : blocks) {
+    for (Linear* linear : {block->attention->qkv.get(), block->attention->output.get(),
+                           block->feed_forward->up.get(), block->feed_forward->down.get()})
+      linear->half_products = true;
+  }
 }
 
 void Decoder::initialise(uint64_t seed) {

@@ -28,7 +28,7 @@ torch::Tensor Linear::forward_part(const torch::Tensor& x, int64_t begin, int64_
   } else if (weight.scalar_type() != x.scalar_type()) {
     y = frozen_linear(x, part(weight), part(bias));
   } else {
-    y = trained_linear(x, part(weight), part(bias));
+    y = trained_linear(x, part(weight), part(bias), half_products);
   }
   if (!adapter_up.defined()) return y;
   const auto narrow = torch::linear(torch::dropout(x, adapter_dropout_, is_training()), adapter_down);

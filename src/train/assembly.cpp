@@ -69,6 +69,10 @@ void start_from(Decoder& decoder, const RunConfig& config) {
                                 decoder.blocks.size()));
   }
   if (tuning.lora.rank > 0) {
+    if (tuning.freeze_layers == static_cast<int64_t>(decoder.blocks.size())) {
+      throw UserError(fmt::format("model.freeze_layers={} leaves no layer for the adapters of model.lora",
+                                  tuning.freeze_layers));
+    }
     add_adapters(decoder,
                  {tuning.lora.rank, tuning.lora.scale(), tuning.lora.dropout, tuning.lora.matrices,
                   tuning.freeze_layers},
@@ -108,6 +112,7 @@ std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& to
   if (!config.tuning.init_from.empty()) start_from(*decoder, config);
   decoder->to(device);
   decoder->recompute = config.train.recompute;
+  if (config.train.precision == Precision::bfloat16) decoder->use_half_products();
   return decoder;
 }
 

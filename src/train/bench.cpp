@@ -104,7 +104,7 @@ json time_training(const RunConfig& config, const TrainBenchOptions& options, in
     rest -= spent;
   }
   breakdown["rest"] = rest / seconds;
-  return {{"precision", "float32"},
+  return {{"precision", name_of(config.train.precision)},
           {"threads", threads},
           {"tokens_per_second", static_cast<double>(rows) / seconds},
           {"pairs_per_second", static_cast<double>(pairs) / seconds},
@@ -125,13 +125,17 @@ json bench_training(const RunConfig& config, const TrainBenchOptions& options) {
   json told = {{"train", json::array()}};
   for (const int64_t count : threads) {
     use_threads(count);
-    const double limit = measure_matrix_speed(model, config.train.batch_tokens, torch::kFloat32);
-    if (count == threads.back()) {
-      told["limit_gflops"] = {
-          {"float32", limit / 1e9},
-          {"bfloat16", measure_matrix_speed(model, config.train.batch_tokens, torch::kBFloat16) / 1e9}};
+    RunConfig timed = config;
+    for (const auto& [precision, type] :
+         {std::pair{Precision::float32, torch::kFloat32}, std::pair{Precision::bfloat16, torch::kBFloat16}}) {
+      const double limit = measure_matrix_speed(model, config.train.batch_tokens, type);
+      told["limit_gflops"][std::string(name_of(precision))] = limit / 1e9;
+      // Without instructions for it bfloat16 is timed only if it is asked for.
+      if (precision == Precision::bfloat16 && !fast_bfloat16() && config.train.precision != precision)
+        continue;
+      timed.train.precision = precision;
+      told["train"].push_back(time_training(timed, options, count, limit));
     }
-    told["train"].push_back(time_training(config, options, count, limit));
   }
   return told;
 }

@@ -38,7 +38,8 @@ Fields fields(TrainConfig& c) {
       field("ema", c.ema, from_below(0.0, 1.0),
             "decay of a running mean of the weights, which is what is saved and validated; 0: none"),
       field("precision", c.precision,
-            "of the matrix products; auto takes what is fastest here without loss, at present float32"),
+            "of the matrix products; weights and sums stay float32. bfloat16 is fast where the processor has "
+            "instructions for it (calque --version); auto: float32"),
       field("device", c.device, "where it runs; auto: a GPU if LibTorch has one"),
       field("threads", c.threads, between(0, 1024),
             "processor threads; 0: all cores. Other numbers give other roundings"),

@@ -35,6 +35,25 @@ TEST(RequestQueue, LooksAheadAsFarAsThereIsSomethingAndKeepsTheOrder) {
   EXPECT_FALSE(queue.next());
 }
 
+TEST(RequestQueue, WhatHasRunDryStaysSoUntilOneLooksAhead) {
+  int64_t given = 0;
+  bool more = false;
+  const NextRequest next = [&](bool wait) -> std::optional<SearchRequest> {
+    return wait || more ? std::optional(SearchRequest{given++, {7}}) : std::nullopt;
+  };
+  const RequestDone done = [](int64_t, const std::vector<Hypothesis>&) {};
+  RequestQueue queue(next, done);
+  for (const bool ends : {false, true}) {
+    more = false;
+    EXPECT_EQ(queue.look_ahead(5), 1);
+    if (ends) queue.end_when_dry();
+    EXPECT_TRUE(queue.next());
+    EXPECT_FALSE(queue.next());
+    more = true;
+    EXPECT_EQ(queue.next().has_value(), !ends);
+  }
+}
+
 TEST(RequestQueue, EveryRequestReachesOneWorkerAndItsResultComesBackAlone) {
   int64_t given = 0, waits = 0;
   const NextRequest next = numbers(5000, 10'000, given, waits);

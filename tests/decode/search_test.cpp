@@ -195,7 +195,7 @@ TEST(Search, SeveralWorkersFindWhatOneFinds) {
   const PackedDecoder packed(*decoder, Packing::float32);
   const auto all = sources(150);
   const int threads = at::get_num_threads();
-  for (const int64_t batch : {6, 64}) {
+  for (const int64_t batch : {12, 64}) {
     SearchOptions options = options_with(3);
     options.decode.batch = batch;
     at::set_num_threads(1);

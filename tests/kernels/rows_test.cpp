@@ -55,6 +55,19 @@ TEST(OutputLoss, ValuesAndGradientsMatchReference) {
   }
 }
 
+TEST(OutputLoss, InHalfPrecisionValuesAndGradientsMatchReference) {
+  at::manual_seed(4);
+  const auto labels = torch::randint(1001, {300}, torch::kInt64);
+  const auto hidden = torch::randn({300, 24}), weight = torch::randn({1001, 24});
+  expect_same(
+      {hidden, weight}, [&](const auto& in) { return output_loss(in[0], in[1], labels, 0.1, true).smoothed; },
+      [&](const auto& in) { return reference::output_loss(in[0], in[1], labels, 0.1, true).smoothed; }, 1e-2);
+  const double wide = output_loss(hidden, weight, labels, 0.1).plain.item<double>(),
+               half = output_loss(hidden, weight, labels, 0.1, true).plain.item<double>();
+  EXPECT_NEAR(half / wide, 1, 1e-3);
+  EXPECT_NE(half, wide);
+}
+
 TEST(OutputLoss, IsTheLogOfTheVocabularyWhenAllIsEqual) {
   const auto loss =
       output_loss(torch::zeros({4, 8}), torch::randn({10, 8}), torch::zeros({4}, torch::kInt64), 0.1);

@@ -41,10 +41,14 @@ TEST(Bench, TrainingIsToldBesideTheLimitAndByParts) {
   options.cache = folder / "cache";
   options.seconds = 0.5;
   options.threads = {1, 2};
-  const nlohmann::json told = bench_training(small_run(folder), options);
+  RunConfig config = small_run(folder);
+  config.train.precision = Precision::bfloat16;  // beside float32, which is always timed
+  const nlohmann::json told = bench_training(config, options);
   EXPECT_GT(told["limit_gflops"]["float32"], 0);
   EXPECT_GT(told["limit_gflops"]["bfloat16"], 0);
-  ASSERT_EQ(told["train"].size(), 2U);
+  ASSERT_EQ(told["train"].size(), 4U);
+  EXPECT_EQ(told["train"][2]["precision"], "float32");
+  EXPECT_EQ(told["train"][3]["precision"], "bfloat16");
   for (const auto& row : told["train"]) {
     for (const char* key :
          {"tokens_per_second", "pairs_per_second", "flops_per_token", "share_of_limit", "peak_bytes"})
@@ -58,7 +62,7 @@ TEST(Bench, TrainingIsToldBesideTheLimitAndByParts) {
     EXPECT_NEAR(sum, 1, 1e-6);
     EXPECT_GE(row["breakdown"]["rest"], 0);
   }
-  EXPECT_EQ(told["train"][1]["threads"], 2);
+  EXPECT_EQ(told["train"][3]["threads"], 2);
 }
 
 TEST(Bench, DecodingIsToldForEachWayOfSearching) {

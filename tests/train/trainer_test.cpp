@@ -50,6 +50,23 @@ double worst_weight_difference(const Trainer& a, const Trainer& b) {
 
 }  // namespace
 
+TEST(Trainer, LearnsNearlyTheSameWithProductsInHalfPrecision) {
+  std::vector<double> losses;
+  for (const bool half : {false, true}) {
+    auto decoder = std::make_shared<Decoder>(tiny_model());
+    decoder->initialise(1);
+    if (half) decoder->use_half_products();
+    Trainer trainer(decoder, TrainConfig(), 7, torch::kCPU);
+    for (uint32_t step = 0; step < 60; ++step)
+      losses.push_back(trainer.step(random_batch(step % 3), 5e-3).loss);
+    EXPECT_EQ(decoder->embedding->weight.scalar_type(), torch::kFloat32);
+  }
+  EXPECT_NE(losses[0], losses[60]);
+  EXPECT_NEAR(losses[60], losses[0], 0.01);
+  EXPECT_LT(losses[119], 0.7 * losses[60]);
+  EXPECT_NEAR(losses[119], losses[59], 0.1 * losses[59]);
+}
+
 TEST(Trainer, LearnsABatchByHeartWithEitherOptimizer) {
   for (const OptimizerKind optimizer : {OptimizerKind::adamw, OptimizerKind::muon}) {
     TrainConfig config;

@@ -8,7 +8,6 @@
 #include "calque/convert/checkpoint.h"
 #include "calque/convert/hf_names.h"
 #include "calque/decode/translator.h"
-#include "calque/kernels/frozen_linear.h"
 #include "calque/model/lora.h"
 #include "calque/train/assembly.h"
 #include "calque/train/training.h"
@@ -152,7 +151,7 @@ TEST_F(TuningTest, ABaseInLowerPrecisionTrainsNearlyTheSame) {
 }
 
 TEST_F(TuningTest, RecomputingGivesTheSameBits) {
-  for (const char* model : {", dropout: 0.2", ", lora: {rank: 2, dropout: 0.1}"}) {
+  for (const char* model : {", dropout: 0.2", ", freeze_layers: 1, lora: {rank: 2, dropout: 0.1}"}) {
     const std::string name = std::string(model).find("lora") == std::string::npos ? "full" : "lora";
     train_run(tuned(name, model));
     RunConfig again = tuned(name + "-again", model);
@@ -207,6 +206,7 @@ TEST_F(TuningTest, AFineTunedModelLearnsToStop) {
 TEST_F(TuningTest, ContradictionsAreNamed) {
   EXPECT_THROW(tuned("a", ", lora: {rank: 4, matrices: [kqv]}"), UserError);
   EXPECT_THROW(tuned("b", ", base_precision: bfloat16"), UserError);
+  EXPECT_THROW(train_run(tuned("all", ", freeze_layers: 2, lora: {rank: 4}")), UserError);
   RunConfig config = small_run(folder_);
   config.tuning.lora.rank = 4;
   EXPECT_THROW(check_tuning(config.tuning), UserError);

@@ -1,6 +1,6 @@
 // Search: from source tokens to the best target tokens, by greedy or beam search or by sampling, for many
-// sentences at a time. One flat pass makes a step for all of them: the prompts of new sentences beside the
-// last tokens of those under way. A sentence leaves when it is done and the next one takes its place.
+// sentences at a time. One flat pass makes a step for all that a worker has: the prompts of new sentences
+// beside the last tokens of those under way. A sentence leaves when it is done, the next one takes its place.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,7 @@ struct Hypothesis {
   bool ended = true;                           // false: cut off at the greatest length
 };
 
+// These are called from several threads, one at a time.
 // The next request; nothing when there are no more or, unless `wait`, none at this moment.
 using NextRequest = std::function<std::optional<SearchRequest>(bool wait)>;
 // The hypotheses of a request, the best first, as soon as they are known.

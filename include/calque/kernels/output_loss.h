@@ -13,13 +13,13 @@ struct OutputLoss {
 };
 
 // hidden: [rows, width]; weight: [vocabulary, width]; labels: [rows] int64; smoothing: in [0, 1), the share
-// of the target distribution that is spread evenly over the vocabulary.
+// of the target distribution that is spread evenly over the vocabulary; half: as trained_linear's.
 OutputLoss output_loss(const torch::Tensor& hidden, const torch::Tensor& weight, const torch::Tensor& labels,
-                       double smoothing);
+                       double smoothing, bool half = false);
 
 namespace reference {
 OutputLoss output_loss(const torch::Tensor& hidden, const torch::Tensor& weight, const torch::Tensor& labels,
-                       double smoothing);
+                       double smoothing, bool half = false);
 }  // namespace reference
 
 }  // namespace calque

@@ -1,4 +1,4 @@
-// PackedMatrix: a weight laid out once for the many products that decoding makes with it. A row's result is
+// PackedMatrix: a weight laid out for products with many rows, or with few rows many times. A row's result is
 // the same to the bit whatever rows stand beside it, and however many threads work on them.
 #pragma once
 

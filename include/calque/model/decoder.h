@@ -48,12 +48,15 @@ class Decoder : public torch::nn::Module {
   torch::Tensor output;  // [vocabulary, width]; undefined where tied to the embedding
   // Keep only what goes into each block, and compute its inside again in the backward pass.
   bool recompute = false;
+  // Round what is multiplied in blocks and output to bfloat16, while training.
+  void use_half_products();
 
  private:
   RotaryTable add_rotary_table(const std::string& name, double base);
   torch::Tensor run(const torch::Tensor& tokens, const Pass& pass) const;
 
   ModelConfig config_;
+  bool half_products_ = false;
   RotaryTable rotary_, window_rotary_;  // of layers without and with a window; undefined where not needed
 };
 

@@ -1,5 +1,6 @@
 // Linear: a matrix product, with or without a bias; its weight is [outputs, inputs], as in LibTorch's own. A
-// low-rank adapter (Hu et al., 2021) may stand beside a frozen weight, which may be kept in half precision.
+// low-rank adapter (Hu et al., 2021) may stand beside a frozen weight, which may be kept in bfloat16 or laid
+// out in int8.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -26,6 +27,7 @@ class Linear : public torch::nn::Module {
   torch::Tensor weight;                    // [outputs, inputs]
   torch::Tensor bias;                      // [outputs], or undefined
   torch::Tensor adapter_down, adapter_up;  // [rank, inputs] and [outputs, rank], or undefined
+  bool half_products = false;              // of rows and weight, as trained_linear's `half`
 
  private:
   c10::intrusive_ptr<PackedFrozen> packed_;  // the weight laid out, where it is frozen in int8

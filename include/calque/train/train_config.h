@@ -10,7 +10,7 @@ namespace calque {
 
 enum class OptimizerKind { adamw, muon };
 enum class ScheduleKind { cosine, linear, inverse_sqrt, constant };
-enum class Precision { automatic, float32 };
+enum class Precision { automatic, float32, bfloat16 };
 enum class BestBy { loss, bleu };
 enum class DeviceKind { automatic, cpu, cuda };
 
@@ -24,7 +24,7 @@ struct EnumNames<ScheduleKind> {
 };
 template <>
 struct EnumNames<Precision> {
-  static constexpr std::string_view names[] = {"auto", "float32"};
+  static constexpr std::string_view names[] = {"auto", "float32", "bfloat16"};
 };
 template <>
 struct EnumNames<BestBy> {
