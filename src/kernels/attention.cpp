@@ -6,6 +6,7 @@
 #include <torch/types.h>
 
 #include "calque/kernels/simd_loops.h"
+#include "calque/kernels/threads.h"
 #include "fast.h"
 
 namespace calque {
@@ -59,9 +60,9 @@ class FastAttention : public torch::autograd::Function<FastAttention> {
     simd::AttentionWork work = make_work(q, kv, *saved);
     work.out = out.mutable_data_ptr<float>();
     work.log_sums = log_sums.mutable_data_ptr<float>();
-    at::parallel_for(0, layout.pairs() * shape.key_value_heads, 1,
-                     [&](int64_t begin, int64_t end) { simd::attention_forward(work, begin, end); });
-    context->save_for_backward({q, kv, log_sums});
+    deal_out(layout.pairs() * shape.key_value_heads, at::get_num_threads(),
+             [&](int64_t unit) { simd::attention_forward(work, unit, unit + 1); });
+    context->save_for_backward({q, kv, out, log_sums});
     context->saved_data["saved"] = c10::IValue::make_capsule(saved);
     return out;
   }
@@ -69,13 +70,14 @@ class FastAttention : public torch::autograd::Function<FastAttention> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     RECORD_USER_SCOPE("attention");
     const variable_list kept = context->get_saved_variables();
-    const Tensor &q = kept[0], &kv = kept[1], &log_sums = kept[2];
+    const Tensor &q = kept[0], &kv = kept[1], &out = kept[2], &log_sums = kept[3];
     const auto saved = c10::static_intrusive_pointer_cast<Saved>(context->saved_data["saved"].toCapsule());
     const AttentionShape& shape = saved->shape;
     const Tensor d_out = gradients[0].contiguous();
     const Tensor dq = torch::empty_like(q);
     const Tensor dkv = kv.defined() ? torch::empty_like(kv) : Tensor();
     simd::AttentionWork work = make_work(q, kv, *saved);
+    work.out = out.mutable_data_ptr<float>();
     work.log_sums = log_sums.mutable_data_ptr<float>();
     work.d_out = d_out.const_data_ptr<float>();
     work.dq = dq.mutable_data_ptr<float>();
@@ -83,8 +85,8 @@ class FastAttention : public torch::autograd::Function<FastAttention> {
     work.dk = kv.defined() ? dkv.mutable_data_ptr<float>() : work.dq + shape.query_width();
     work.dkv_stride = work.kv_stride;
     work.dv = work.dk + shape.key_value_width() / 2;
-    at::parallel_for(0, saved->layout.pairs() * shape.key_value_heads, 1,
-                     [&](int64_t begin, int64_t end) { simd::attention_backward(work, begin, end); });
+    deal_out(saved->layout.pairs() * shape.key_value_heads, at::get_num_threads(),
+             [&](int64_t unit) { simd::attention_backward(work, unit, unit + 1); });
     return {dq, dkv, Tensor()};
   }
 };

@@ -5,10 +5,10 @@
 #include <torch/types.h>
 
 #include <algorithm>
-#include <atomic>
 #include <limits>
 
 #include "calque/kernels/simd_loops.h"
+#include "calque/kernels/threads.h"
 
 namespace calque {
 namespace {
@@ -126,28 +126,23 @@ void PackedMatrix::multiply(const float* x, int64_t rows, float* y, bool add) co
     row_bytes = whole_stride * static_cast<int64_t>(sizeof(int16_t));
     loop = simd::packed_int8;
   }
-  // A unit of work is a block of rows, which stays in the second cache, times a group of panels. Threads take
-  // the next one when they are done with theirs, so that none waits long for another that was held up.
+  // A unit of work is a block of rows, which stays in the second cache, times a group of panels.
   const int64_t panels = panels_.size(0), groups = (panels + panels_at_once - 1) / panels_at_once;
   const int64_t block = std::max<int64_t>(1, block_bytes / row_bytes / row_multiple) * row_multiple;
   const int64_t units = (rows + block - 1) / block * groups;
-  std::atomic<int64_t> next = 0;
-  const auto run_units = [&](int64_t, int64_t) {
-    for (int64_t unit; (unit = next.fetch_add(1, std::memory_order_relaxed)) < units;) {
-      const int64_t row = unit / groups * block, panel = unit % groups * panels_at_once;
-      simd::PackedWork part = work;
-      part.rows = std::min(block, rows - row);
-      part.x += row * inputs_;
-      part.y += row * outputs_;
-      if (packing_ == Packing::int8) {
-        part.whole += row * whole_stride;
-        part.row_scales += row;
-      }
-      loop(part, panel, std::min(panels, panel + panels_at_once));
-    }
-  };
   const int64_t worthwhile = rows * inputs_ * outputs_ / work_of_a_thread;
-  at::parallel_for(0, std::clamp<int64_t>(worthwhile, 1, at::get_num_threads()), 1, run_units);
+  deal_out(units, std::clamp<int64_t>(worthwhile, 1, at::get_num_threads()), [&](int64_t unit) {
+    const int64_t row = unit / groups * block, panel = unit % groups * panels_at_once;
+    simd::PackedWork part = work;
+    part.rows = std::min(block, rows - row);
+    part.x += row * inputs_;
+    part.y += row * outputs_;
+    if (packing_ == Packing::int8) {
+      part.whole += row * whole_stride;
+      part.row_scales += row;
+    }
+    loop(part, panel, std::min(panels, panel + panels_at_once));
+  });
 }
 
 }  // namespace calque

@@ -8,19 +8,14 @@
 
 #include <hwy/highway.h>
 // (after highway.h)
-#include <hwy/contrib/math/math-inl.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 
+#include "simd_exp-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace calque::simd::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using Floats = hn::ScalableTag<float>;
-using Vector = hn::Vec<Floats>;
-
 inline int64_t padded(int64_t count) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
   return (count + lanes - 1) / lanes * lanes;
@@ -31,6 +26,8 @@ inline int64_t padded(int64_t count) {
 template <class Work>
 inline void turn(const Work& w, const float* from, int64_t position, float direction, float factor,
                  float* to) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t half = w.head_width / 2;
   if (w.cosines == nullptr) {
     for (int64_t i = 0; i < w.head_width; ++i) to[i] = from[i] * factor;
@@ -38,33 +35,43 @@ inline void turn(const Work& w, const float* from, int64_t position, float direc
   }
   const float* cosines = w.cosines + position * half;
   const float* sines = w.sines + position * half;
-  for (int64_t i = 0; i < half; ++i) {
-    const float a = from[i], b = from[i + half], sine = sines[i] * direction;
-    to[i] = (a * cosines[i] - b * sine) * factor;
-    to[i + half] = (b * cosines[i] + a * sine) * factor;
+  const float signed_factor = factor * direction;
+  int64_t i = 0;
+  for (; i + lanes <= half; i += lanes) {
+    const Vector a = hn::LoadU(d, from + i), b = hn::LoadU(d, from + i + half);
+    const Vector cosine = hn::Mul(hn::LoadU(d, cosines + i), hn::Set(d, factor));
+    const Vector sine = hn::Mul(hn::LoadU(d, sines + i), hn::Set(d, signed_factor));
+    hn::StoreU(hn::MulSub(a, cosine, hn::Mul(b, sine)), d, to + i);
+    hn::StoreU(hn::MulAdd(b, cosine, hn::Mul(a, sine)), d, to + i + half);
+  }
+  for (; i < half; ++i) {
+    const float a = from[i], b = from[i + half], cosine = cosines[i] * factor,
+                sine = sines[i] * signed_factor;
+    to[i] = a * cosine - b * sine;
+    to[i + half] = b * cosine + a * sine;
   }
 }
 
-// In place: scores to weights among the visible, zeros behind; gives the log of the denominator.
-inline float softmax(float* scores, int64_t visible, int64_t stride) {
+constexpr float hidden_score = -1e30F;  // of what a query does not see
+
+// In place: scores to weights among the visible, zeros behind up to a whole vector.
+inline void softmax(float* scores, int64_t visible) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  float largest = scores[0];
-  for (int64_t j = 1; j < visible; ++j) largest = std::max(largest, scores[j]);
-  std::fill(scores + visible, scores + stride, -1e30F);
-  Vector sums = hn::Zero(d);
-  const Vector shift = hn::Set(d, largest);
-  for (int64_t j = 0; j < stride; j += lanes) {
-    const Vector value = hn::Exp(d, hn::Max(hn::Sub(hn::LoadU(d, scores + j), shift), hn::Set(d, -87.0F)));
+  const int64_t whole = padded(visible);
+  std::fill(scores + visible, scores + whole, hidden_score);
+  Vector most = hn::LoadU(d, scores);
+  for (int64_t j = lanes; j < whole; j += lanes) most = hn::Max(most, hn::LoadU(d, scores + j));
+  const Vector shift = hn::MaxOfLanes(d, most);
+  Vector sum = hn::Zero(d);
+  for (int64_t j = 0; j < whole; j += lanes) {
+    const Vector value = exponential(hn::Sub(hn::LoadU(d, scores + j), shift));
     hn::StoreU(value, d, scores + j);
+    sum = hn::Add(sum, value);
   }
-  std::fill(scores + visible, scores + stride, 0.0F);
-  for (int64_t j = 0; j < stride; j += lanes) sums = hn::Add(sums, hn::LoadU(d, scores + j));
-  const float sum = hn::GetLane(hn::SumOfLanes(d, sums));
-  const Vector inverse = hn::Set(d, 1.0F / sum);
-  for (int64_t j = 0; j < stride; j += lanes)
+  const Vector inverse = hn::Div(hn::Set(d, 1.0F), hn::SumOfLanes(d, sum));
+  for (int64_t j = 0; j < whole; j += lanes)
     hn::StoreU(hn::Mul(hn::LoadU(d, scores + j), inverse), d, scores + j);
-  return largest + std::log(sum);
 }
 
 }  // namespace calque::simd::HWY_NAMESPACE

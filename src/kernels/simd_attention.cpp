@@ -1,5 +1,4 @@
-// Attention's inner loops: everything of one pair and head fits in the cache, and is one small product after
-// another.
+// Attention's inner loops: tile by tile of one pair and head, one small product in the cache after another.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/simd_attention.cpp"
 #include <hwy/foreach_target.h>
@@ -14,26 +13,23 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace calque::simd::HWY_NAMESPACE {
-constexpr int64_t query_tile =
-    64;  // queries at a time, so that their weights stay in the cache for long sequences too
+// Queries and rows go through in tiles of this many, so that what a product touches stays in the first two
+// caches however long the sequence is.
+constexpr int64_t tile = 64;
+constexpr int block_rows = 6, block_vectors = 2;  // of a product, as many sums as there are registers for
 
 // A matrix in scratch memory, rows padded to whole vectors.
 struct Matrix {
   float* data;
   int64_t stride;
   float* row(int64_t i) const { return data + i * stride; }
+  Matrix from(int64_t i) const { return {row(i), stride}; }
 };
 
-// An operand whose element (i, p) stands at data[i · row_step + p · column_step]: a matrix or its transpose.
-struct Operand {
-  const float* data;
-  int64_t row_step, column_step;
-};
-inline Operand plain(const Matrix& m) { return {m.data, m.stride, 1}; }
-inline Operand transposed(const Matrix& m) { return {m.data, 1, m.stride}; }
+enum class As { is, transposed };  // how a product reads its first operand
 
-template <int rows, int vectors>
-HWY_INLINE void product_block(const Operand& a, int64_t i, const Matrix& b, int64_t j, int64_t depth,
+template <As as, int rows, int vectors>
+HWY_INLINE void product_block(const Matrix& a, int64_t i, const Matrix& b, int64_t j, int64_t depth,
                               const Matrix& c, bool add) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -42,12 +38,14 @@ HWY_INLINE void product_block(const Operand& a, int64_t i, const Matrix& b, int6
     for (int v = 0; v < vectors; ++v)
       sums[r][v] = add ? hn::LoadU(d, c.row(i + r) + j + v * lanes) : hn::Zero(d);
   }
-  for (int64_t p = 0; p < depth; ++p) {
-    Vector values[vectors];
-    for (int v = 0; v < vectors; ++v) values[v] = hn::LoadU(d, b.row(p) + j + v * lanes);
+  const float* factors = as == As::is ? a.row(i) : a.data + i;
+  const float* values = b.data + j;
+  for (int64_t p = 0; p < depth; ++p, values += b.stride, factors += as == As::is ? 1 : a.stride) {
+    Vector value[vectors];
+    for (int v = 0; v < vectors; ++v) value[v] = hn::LoadU(d, values + v * lanes);
     for (int r = 0; r < rows; ++r) {
-      const Vector factor = hn::Set(d, a.data[(i + r) * a.row_step + p * a.column_step]);
-      for (int v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(factor, values[v], sums[r][v]);
+      const Vector factor = hn::Set(d, factors[as == As::is ? r * a.stride : r]);
+      for (int v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(factor, value[v], sums[r][v]);
     }
   }
   for (int r = 0; r < rows; ++r) {
@@ -55,30 +53,64 @@ HWY_INLINE void product_block(const Operand& a, int64_t i, const Matrix& b, int6
   }
 }
 
-template <int vectors>
-HWY_INLINE void product_columns(const Operand& a, int64_t rows, const Matrix& b, int64_t j, int64_t depth,
-                                const Matrix& c, bool add) {
-  int64_t i = 0;
-  for (; i + 4 <= rows; i += 4) product_block<4, vectors>(a, i, b, j, depth, c, add);
-  for (; i < rows; ++i) product_block<1, vectors>(a, i, b, j, depth, c, add);
+// A block of `count` rows, which the compiler must know.
+template <As as, int rows, int vectors>
+HWY_INLINE void product_rows(const Matrix& a, int64_t i, int64_t count, const Matrix& b, int64_t j,
+                             int64_t depth, const Matrix& c, bool add) {
+  if (count >= rows) return product_block<as, rows, vectors>(a, i, b, j, depth, c, add);
+  if constexpr (rows > 1) product_rows<as, rows - 1, vectors>(a, i, count, b, j, depth, c, add);
 }
 
-// c [rows, columns] = a [rows, depth] · b [depth, columns], or added to it. Columns are rounded up to whole
-// vectors.
-HWY_INLINE void product(const Operand& a, int64_t rows, const Matrix& b, int64_t columns, int64_t depth,
-                        const Matrix& c, bool add = false) {
+// c [rows, columns] = a [rows, depth] · b [depth, columns], or added to it; `a` as it is or as the transpose
+// of what is given. Columns are rounded up to whole vectors.
+template <As as>
+HWY_NOINLINE void product(const Matrix& a, int64_t rows, const Matrix& b, int64_t columns, int64_t depth,
+                          const Matrix& c, bool add) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
   int64_t j = 0;
-  for (; j + 2 * lanes < columns; j += 3 * lanes) product_columns<3>(a, rows, b, j, depth, c, add);
-  for (; j + lanes < columns; j += 2 * lanes) product_columns<2>(a, rows, b, j, depth, c, add);
-  for (; j < columns; j += lanes) product_columns<1>(a, rows, b, j, depth, c, add);
+  for (; j + lanes < columns; j += block_vectors * lanes) {
+    for (int64_t i = 0; i < rows; i += block_rows)
+      product_rows<as, block_rows, block_vectors>(a, i, rows - i, b, j, depth, c, add);
+  }
+  for (; j < columns; j += lanes) {
+    for (int64_t i = 0; i < rows; i += block_rows)
+      product_rows<as, block_rows, 1>(a, i, rows - i, b, j, depth, c, add);
+  }
 }
 
+// to [columns, rows rounded up to whole vectors] = from [rows, columns], zeros behind the rows.
 inline void transpose(const Matrix& from, int64_t rows, int64_t columns, const Matrix& to) {
-  for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t j = 0; j < columns; ++j) to.data[j * to.stride + i] = from.data[i * from.stride + j];
+  int64_t i = 0;
+#if HWY_TARGET != HWY_SCALAR
+  const hn::FixedTag<float, 4> d;
+  const hn::Repartition<double, decltype(d)> pairs;
+  const auto low = [&](auto a, auto b) {
+    return hn::BitCast(d, hn::InterleaveLower(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
+  };
+  const auto high = [&](auto a, auto b) {
+    return hn::BitCast(d, hn::InterleaveUpper(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
+  };
+  const int64_t whole_columns = columns / 4 * 4;
+  for (; i + 4 <= rows; i += 4) {
+    for (int64_t j = 0; j < whole_columns; j += 4) {
+      const auto r0 = hn::LoadU(d, from.row(i) + j), r1 = hn::LoadU(d, from.row(i + 1) + j),
+                 r2 = hn::LoadU(d, from.row(i + 2) + j), r3 = hn::LoadU(d, from.row(i + 3) + j);
+      const auto front = hn::InterleaveLower(d, r0, r1), back = hn::InterleaveLower(d, r2, r3),
+                 upper_front = hn::InterleaveUpper(d, r0, r1), upper_back = hn::InterleaveUpper(d, r2, r3);
+      hn::StoreU(low(front, back), d, to.row(j) + i);
+      hn::StoreU(high(front, back), d, to.row(j + 1) + i);
+      hn::StoreU(low(upper_front, upper_back), d, to.row(j + 2) + i);
+      hn::StoreU(high(upper_front, upper_back), d, to.row(j + 3) + i);
+    }
+    for (int64_t j = whole_columns; j < columns; ++j) {
+      for (int64_t k = 0; k < 4; ++k) to.row(j)[i + k] = from.row(i + k)[j];
+    }
   }
-  for (int64_t j = 0; j < columns; ++j) std::fill(to.row(j) + rows, to.row(j) + to.stride, 0.0F);
+#endif
+  for (; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) to.row(j)[i] = from.row(i)[j];
+  }
+  for (int64_t j = 0; j < columns; ++j) std::fill(to.row(j) + rows, to.row(j) + padded(rows), 0.0F);
 }
 
 // What both passes know about a pair.
@@ -96,51 +128,122 @@ struct Pair {
   int64_t first_row, rows, first_query, queries, prefix;
 };
 
+// The tile of `rows` rows from `first` on, each turned to its position.
+inline void turned_rows(const AttentionWork& w, const float* from, int64_t stride, const int64_t* positions,
+                        int64_t rows, float factor, const Matrix& to) {
+  for (int64_t i = 0; i < rows; ++i) {
+    turn(w, from + i * stride, positions[i], 1, factor, to.row(i));
+    std::fill(to.row(i) + w.head_width, to.row(i) + to.stride, 0.0F);
+  }
+}
+
+inline void copied_rows(const float* from, int64_t stride, int64_t rows, int64_t width, const Matrix& to) {
+  for (int64_t i = 0; i < rows; ++i) {
+    std::memcpy(to.row(i), from + i * stride, static_cast<size_t>(width) * sizeof(float));
+    std::fill(to.row(i) + width, to.row(i) + to.stride, 0.0F);
+  }
+}
+
+// Each tile of rows [tile, width] as [width, tile], one behind the other.
+inline void transpose_tiles(const Matrix& from, int64_t rows, int64_t width, float* to) {
+  for (int64_t first = 0; first < rows; first += tile, to += width * tile)
+    transpose(from.from(first), std::min(tile, rows - first), width, {to, tile});
+}
+
+// How far a query's softmax has come.
+struct Running {
+  float largest, sum;
+};
+
+// Scores of a tile's visible rows to weights, relative to the largest so far; zeros behind. Gives what the
+// sums before are to be multiplied with.
+inline float soften(float* scores, int64_t visible, int64_t columns, Running& running) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t whole = padded(visible);
+  std::fill(scores + visible, scores + whole, hidden_score);
+  Vector most = hn::LoadU(d, scores);
+  for (int64_t j = lanes; j < whole; j += lanes) most = hn::Max(most, hn::LoadU(d, scores + j));
+  const float largest = std::max(running.largest, hn::GetLane(hn::MaxOfLanes(d, most)));
+  const Vector shift = hn::Set(d, largest);
+  Vector sum = hn::Zero(d);
+  for (int64_t j = 0; j < whole; j += lanes) {
+    const Vector value = exponential(hn::Sub(hn::LoadU(d, scores + j), shift));
+    hn::StoreU(value, d, scores + j);
+    sum = hn::Add(sum, value);
+  }
+  std::fill(scores + whole, scores + columns, 0.0F);
+  const float decay = running.sum > 0 ? std::exp(running.largest - largest) : 0;
+  running = {largest, running.sum * decay + hn::GetLane(hn::SumOfLanes(d, sum))};
+  return decay;
+}
+
+inline void scale_row(float* row, int64_t width, float factor) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const Vector factors = hn::Set(d, factor);
+  for (int64_t j = 0; j < width; j += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, row + j), factors), d, row + j);
+}
+
 void AttentionForward(const AttentionWork& w, int64_t begin, int64_t end) {
   const int64_t width = w.head_width, group = w.heads / w.key_value_heads;
   const int64_t padded_width = padded(width);
   for (int64_t unit = begin; unit < end; ++unit) {
     const Pair pair(w, unit / w.key_value_heads);
     const int64_t kv_head = unit % w.key_value_heads;
-    const int64_t padded_rows = padded(pair.rows);
-    Scratch scratch(static_cast<size_t>((pair.rows + 2 * query_tile) * padded_width * 2 +
-                                        (width + query_tile) * padded_rows));
+    const int64_t tiles = (pair.rows + tile - 1) / tile;
+    Scratch scratch(
+        static_cast<size_t>((2 * pair.rows + 2 * tile) * padded_width + tiles * tile * width + tile * tile));
     const Matrix keys{scratch.take(pair.rows * padded_width), padded_width};
-    const Matrix keys_transposed{scratch.take(width * padded_rows), padded_rows};
     const Matrix values{scratch.take(pair.rows * padded_width), padded_width};
-    const Matrix queries{scratch.take(query_tile * padded_width), padded_width};
-    const Matrix weights{scratch.take(query_tile * padded_rows), padded_rows};
-    const Matrix sums{scratch.take(query_tile * padded_width), padded_width};
-    for (int64_t i = 0; i < pair.rows; ++i) {
-      const int64_t row = pair.first_row + i;
-      turn(w, w.k + row * w.kv_stride + kv_head * width, w.positions[row], 1, 1, keys.row(i));
-      std::memcpy(values.row(i), w.v + row * w.kv_stride + kv_head * width, width * sizeof(float));
-      std::fill(values.row(i) + width, values.row(i) + padded_width, 0.0F);
-    }
-    transpose(keys, pair.rows, width, keys_transposed);
+    float* keys_transposed = scratch.take(tiles * tile * width);
+    const Matrix queries{scratch.take(tile * padded_width), padded_width};
+    const Matrix weights{scratch.take(tile * tile), tile};
+    const Matrix sums{scratch.take(tile * padded_width), padded_width};
+    const int64_t first_value = pair.first_row * w.kv_stride + kv_head * width;
+    turned_rows(w, w.k + first_value, w.kv_stride, w.positions + pair.first_row, pair.rows, 1, keys);
+    copied_rows(w.v + first_value, w.kv_stride, pair.rows, width, values);
+    transpose_tiles(keys, pair.rows, width, keys_transposed);
     for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-      for (int64_t tile = 0; tile < pair.queries; tile += query_tile) {
-        const int64_t count = std::min(query_tile, pair.queries - tile);
-        for (int64_t i = 0; i < count; ++i) {
-          const int64_t query = tile + i;
-          turn(w, w.q + (pair.first_query + query) * w.q_stride + head * width,
-               w.positions[pair.query_row(query)], 1, w.scale, queries.row(i));
+      for (int64_t first = 0; first < pair.queries; first += tile) {
+        const int64_t count = std::min(tile, pair.queries - first), query = pair.first_query + first;
+        turned_rows(w, w.q + query * w.q_stride + head * width, w.q_stride,
+                    w.positions + pair.query_row(first), count, w.scale, queries);
+        std::fill(sums.data, sums.row(count), 0.0F);
+        Running running[tile];
+        std::fill(running, running + count, Running{hidden_score, 0});
+        const int64_t seen = pair.visible(first + count - 1);  // by the last query, which sees most
+        for (int64_t row = 0; row < seen; row += tile) {
+          const int64_t columns = padded(std::min(tile, seen - row));
+          int64_t i = 0;  // the first query that sees something of the tile
+          while (pair.visible(first + i) <= row) ++i;
+          product<As::is>(queries.from(i), count - i, {keys_transposed + row * width, tile}, columns, width,
+                          weights.from(i), false);
+          const int64_t first_seeing = i;
+          for (; i < count; ++i) {
+            const float decay =
+                soften(weights.row(i), std::min(columns, pair.visible(first + i) - row), columns, running[i]);
+            if (row > 0) scale_row(sums.row(i), padded_width, decay);
+          }
+          product<As::is>(weights.from(first_seeing), count - first_seeing, values.from(row), padded_width,
+                          std::min(tile, seen - row), sums.from(first_seeing), true);
         }
-        const int64_t seen =
-            pair.visible(tile + count - 1);  // by the last query of the tile, which sees most
-        product(plain(queries), count, keys_transposed, seen, width, weights);
         for (int64_t i = 0; i < count; ++i) {
-          w.log_sums[(pair.first_query + tile + i) * w.heads + head] =
-              softmax(weights.row(i), pair.visible(tile + i), padded(seen));
-        }
-        product(plain(weights), count, values, padded_width, seen, sums);
-        for (int64_t i = 0; i < count; ++i) {
-          std::memcpy(w.out + ((pair.first_query + tile + i) * w.heads + head) * width, sums.row(i),
-                      width * sizeof(float));
+          scale_row(sums.row(i), padded_width, 1 / running[i].sum);
+          w.log_sums[(query + i) * w.heads + head] = running[i].largest + std::log(running[i].sum);
+          std::memcpy(w.out + ((query + i) * w.heads + head) * width, sums.row(i), width * sizeof(float));
         }
       }
     }
   }
+}
+
+inline float dot(const float* a, const float* b, int64_t width) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  Vector sum = hn::Zero(d);
+  for (int64_t j = 0; j < width; j += lanes) sum = hn::MulAdd(hn::LoadU(d, a + j), hn::LoadU(d, b + j), sum);
+  return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
 void AttentionBackward(const AttentionWork& w, int64_t begin, int64_t end) {
@@ -151,70 +254,71 @@ void AttentionBackward(const AttentionWork& w, int64_t begin, int64_t end) {
   for (int64_t unit = begin; unit < end; ++unit) {
     const Pair pair(w, unit / w.key_value_heads);
     const int64_t kv_head = unit % w.key_value_heads;
-    const int64_t padded_rows = padded(pair.rows);
-    Scratch scratch(static_cast<size_t>((4 * pair.rows + 3 * query_tile) * padded_width +
-                                        (2 * width + 2 * query_tile) * padded_rows));
+    const int64_t tiles = (pair.rows + tile - 1) / tile;
+    Scratch scratch(static_cast<size_t>((4 * pair.rows + 3 * tile) * padded_width + 2 * tiles * tile * width +
+                                        2 * tile * tile));
     const Matrix keys{scratch.take(pair.rows * padded_width), padded_width};
     const Matrix values{scratch.take(pair.rows * padded_width), padded_width};
     const Matrix d_keys{scratch.take(pair.rows * padded_width), padded_width};
     const Matrix d_values{scratch.take(pair.rows * padded_width), padded_width};
-    const Matrix keys_transposed{scratch.take(width * padded_rows), padded_rows};
-    const Matrix values_transposed{scratch.take(width * padded_rows), padded_rows};
-    const Matrix queries{scratch.take(query_tile * padded_width), padded_width};
-    const Matrix d_sums{scratch.take(query_tile * padded_width), padded_width};
-    const Matrix d_queries{scratch.take(query_tile * padded_width), padded_width};
-    const Matrix weights{scratch.take(query_tile * padded_rows), padded_rows};
-    const Matrix d_weights{scratch.take(query_tile * padded_rows), padded_rows};
-    for (int64_t i = 0; i < pair.rows; ++i) {
-      const int64_t row = pair.first_row + i;
-      turn(w, w.k + row * w.kv_stride + kv_head * width, w.positions[row], 1, 1, keys.row(i));
-      std::fill(keys.row(i) + width, keys.row(i) + padded_width, 0.0F);
-      std::memcpy(values.row(i), w.v + row * w.kv_stride + kv_head * width, width * sizeof(float));
-    }
-    std::fill(d_keys.data, d_keys.data + pair.rows * padded_width, 0.0F);
-    std::fill(d_values.data, d_values.data + pair.rows * padded_width, 0.0F);
-    transpose(keys, pair.rows, width, keys_transposed);
-    transpose(values, pair.rows, width, values_transposed);
+    float* keys_transposed = scratch.take(tiles * tile * width);
+    float* values_transposed = scratch.take(tiles * tile * width);
+    const Matrix queries{scratch.take(tile * padded_width), padded_width};
+    const Matrix d_sums{scratch.take(tile * padded_width), padded_width};
+    const Matrix d_queries{scratch.take(tile * padded_width), padded_width};
+    const Matrix weights{scratch.take(tile * tile), tile};
+    const Matrix d_weights{scratch.take(tile * tile), tile};
+    const int64_t first_value = pair.first_row * w.kv_stride + kv_head * width;
+    turned_rows(w, w.k + first_value, w.kv_stride, w.positions + pair.first_row, pair.rows, 1, keys);
+    copied_rows(w.v + first_value, w.kv_stride, pair.rows, width, values);
+    transpose_tiles(keys, pair.rows, width, keys_transposed);
+    transpose_tiles(values, pair.rows, width, values_transposed);
+    std::fill(d_keys.data, d_keys.row(pair.rows), 0.0F);
+    std::fill(d_values.data, d_values.row(pair.rows), 0.0F);
     for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-      for (int64_t tile = 0; tile < pair.queries; tile += query_tile) {
-        const int64_t count = std::min(query_tile, pair.queries - tile);
-        for (int64_t i = 0; i < count; ++i) {
-          const int64_t query = pair.first_query + tile + i;
-          turn(w, w.q + query * w.q_stride + head * width, w.positions[pair.query_row(tile + i)], 1, w.scale,
-               queries.row(i));
-          std::fill(queries.row(i) + width, queries.row(i) + padded_width, 0.0F);
-          std::memcpy(d_sums.row(i), w.d_out + (query * w.heads + head) * width, width * sizeof(float));
-          std::fill(d_sums.row(i) + width, d_sums.row(i) + padded_width, 0.0F);
-        }
-        const int64_t seen = pair.visible(tile + count - 1);
-        const int64_t padded_seen = padded(seen);
-        product(plain(queries), count, keys_transposed, seen, width, weights);
-        product(plain(d_sums), count, values_transposed, seen, width, d_weights);
-        for (int64_t i = 0; i < count; ++i) {
-          float* p = weights.row(i);
-          float* dp = d_weights.row(i);
-          const int64_t visible = pair.visible(tile + i);
-          std::fill(p + visible, p + padded_seen, -1e30F);
-          const Vector shift = hn::Set(d, w.log_sums[(pair.first_query + tile + i) * w.heads + head]);
-          Vector sum = hn::Zero(d);
-          for (int64_t j = 0; j < padded_seen; j += lanes) {
-            const Vector exponent = hn::Sub(hn::LoadU(d, p + j), shift);
-            const Vector value = hn::IfThenZeroElse(hn::Lt(exponent, hn::Set(d, -87.0F)),
-                                                    hn::Exp(d, hn::Max(exponent, hn::Set(d, -87.0F))));
-            hn::StoreU(value, d, p + j);
-            sum = hn::MulAdd(value, hn::LoadU(d, dp + j), sum);
+      for (int64_t first = 0; first < pair.queries; first += tile) {
+        const int64_t count = std::min(tile, pair.queries - first), query = pair.first_query + first;
+        turned_rows(w, w.q + query * w.q_stride + head * width, w.q_stride,
+                    w.positions + pair.query_row(first), count, w.scale, queries);
+        const int64_t first_sum = (query * w.heads + head) * width, sum_stride = w.heads * width;
+        // Σ p · dp over all that a query sees is dot(out, d_out): what its gradients are relative to.
+        float means[tile];
+        copied_rows(w.out + first_sum, sum_stride, count, width, d_queries);
+        copied_rows(w.d_out + first_sum, sum_stride, count, width, d_sums);
+        for (int64_t i = 0; i < count; ++i) means[i] = dot(d_queries.row(i), d_sums.row(i), padded_width);
+        std::fill(d_queries.data, d_queries.row(count), 0.0F);
+        const int64_t seen = pair.visible(first + count - 1);
+        for (int64_t row = 0; row < seen; row += tile) {
+          const int64_t rows = std::min(tile, seen - row), columns = padded(rows);
+          int64_t skipped = 0;  // queries that see nothing of the tile
+          while (pair.visible(first + skipped) <= row) ++skipped;
+          const int64_t seeing = count - skipped;
+          const Matrix p = weights.from(skipped), dp = d_weights.from(skipped);
+          product<As::is>(queries.from(skipped), seeing, {keys_transposed + row * width, tile}, columns,
+                          width, p, false);
+          product<As::is>(d_sums.from(skipped), seeing, {values_transposed + row * width, tile}, columns,
+                          width, dp, false);
+          for (int64_t i = 0; i < seeing; ++i) {
+            const int64_t at = skipped + i;
+            std::fill(p.row(i) + std::min(columns, pair.visible(first + at) - row), p.row(i) + columns,
+                      hidden_score);
+            const Vector shift = hn::Set(d, w.log_sums[(query + at) * w.heads + head]);
+            const Vector mean = hn::Set(d, means[at]);
+            for (int64_t j = 0; j < columns; j += lanes) {
+              const Vector value = exponential(hn::Sub(hn::LoadU(d, p.row(i) + j), shift));
+              hn::StoreU(value, d, p.row(i) + j);
+              hn::StoreU(hn::Mul(value, hn::Sub(hn::LoadU(d, dp.row(i) + j), mean)), d, dp.row(i) + j);
+            }
           }
-          const Vector total = hn::SumOfLanes(d, sum);
-          for (int64_t j = 0; j < padded_seen; j += lanes) {  // the softmax's own gradient: p · (dp - Σ p dp)
-            hn::StoreU(hn::Mul(hn::LoadU(d, p + j), hn::Sub(hn::LoadU(d, dp + j), total)), d, dp + j);
-          }
+          product<As::is>(dp, seeing, keys.from(row), padded_width, rows, d_queries.from(skipped), true);
+          product<As::transposed>(dp, rows, queries.from(skipped), padded_width, seeing, d_keys.from(row),
+                                  true);
+          product<As::transposed>(p, rows, d_sums.from(skipped), padded_width, seeing, d_values.from(row),
+                                  true);
         }
-        product(plain(d_weights), count, keys, padded_width, seen, d_queries);
-        product(transposed(d_weights), seen, queries, padded_width, count, d_keys, true);
-        product(transposed(weights), seen, d_sums, padded_width, count, d_values, true);
         for (int64_t i = 0; i < count; ++i) {
-          turn(w, d_queries.row(i), w.positions[pair.query_row(tile + i)], -1, w.scale,
-               w.dq + (pair.first_query + tile + i) * w.dq_stride + head * width);
+          turn(w, d_queries.row(i), w.positions[pair.query_row(first + i)], -1, w.scale,
+               w.dq + (query + i) * w.dq_stride + head * width);
         }
       }
     }

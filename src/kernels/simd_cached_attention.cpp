@@ -108,7 +108,7 @@ void CachedAttention(const CachedAttentionWork& w, int64_t begin, int64_t end) {
         turn(w, w.q + (first_query + i) * w.q_stride + head * width,
              w.positions[w.query_rows[first_query + i]], 1, w.scale, query);
         score_keys(query, key_base, seen + first, visible, stride, width, weights);
-        softmax(weights, visible, padded(visible));
+        softmax(weights, visible);
         sum_values(weights, key_base + keys, seen + first, visible, stride, width,
                    w.out + ((first_query + i) * w.heads + head) * width);
       }

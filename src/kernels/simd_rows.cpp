@@ -4,21 +4,15 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 // (after highway.h)
-#include <hwy/contrib/math/math-inl.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "calque/kernels/simd_loops.h"
+#include "simd_exp-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace calque::simd::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using Floats = hn::ScalableTag<float>;
-using Vector = hn::Vec<Floats>;
-
 // Calls each(i, load, store) over a row of `width`: whole vectors first, the rest through a small buffer, so
 // that the same code serves both.
 template <class Body>
@@ -115,7 +109,7 @@ HWY_INLINE Vector sigmoid(Vector x) {
   const Floats d;
   const Vector one = hn::Set(d, 1.0F);
   const Vector bounded = hn::Min(hn::Max(x, hn::Set(d, -87.0F)), hn::Set(d, 87.0F));
-  return hn::Div(one, hn::Add(one, hn::Exp(d, hn::Neg(bounded))));
+  return hn::Div(one, hn::Add(one, exponential(hn::Neg(bounded))));
 }
 
 // gelu(x) = x · sigmoid(2 · √(2/π) · (x + 0.044715 x³)), which is the tanh form written with a sigmoid.
@@ -191,7 +185,7 @@ void CrossEntropyRows(float* logits, const int64_t* labels, float smoothing, int
     const Vector shift = hn::Set(d, largest);
     Vector denominators = hn::Zero(d);
     for (int64_t i = 0; i < whole; i += lanes) {
-      const Vector e = hn::Exp(d, hn::Max(hn::Sub(hn::LoadU(d, values + i), shift), hn::Set(d, -87.0F)));
+      const Vector e = exponential(hn::Sub(hn::LoadU(d, values + i), shift));
       hn::StoreU(e, d, values + i);
       denominators = hn::Add(denominators, e);
     }
@@ -235,8 +229,7 @@ void LogSumRows(const float* rows, int64_t vocabulary, float* sums, int64_t begi
     float rest = 0;
     for_vectors(vocabulary, [&](int64_t i, int64_t n) {
       if (n == static_cast<int64_t>(hn::Lanes(d))) {
-        const Vector exponent = hn::Max(hn::Sub(hn::LoadU(d, values + i), shift), hn::Set(d, -87.0F));
-        denominators = hn::Add(denominators, hn::Exp(d, exponent));
+        denominators = hn::Add(denominators, exponential(hn::Sub(hn::LoadU(d, values + i), shift)));
       } else {
         for (int64_t j = 0; j < n; ++j) rest += std::exp(values[i + j] - largest);
       }

@@ -2,6 +2,8 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
+#include <atomic>
 #include <thread>
 
 namespace calque {
@@ -9,6 +11,13 @@ namespace calque {
 void use_threads(int64_t threads) {
   at::set_num_threads(threads > 0 ? static_cast<int>(threads)
                                   : static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void deal_out(int64_t count, int64_t threads, const std::function<void(int64_t unit)>& run) {
+  std::atomic<int64_t> next = 0;
+  at::parallel_for(0, std::clamp<int64_t>(count, 1, threads), 1, [&](int64_t, int64_t) {
+    for (int64_t unit; (unit = next.fetch_add(1, std::memory_order_relaxed)) < count;) run(unit);
+  });
 }
 
 bool fast_bfloat16() {

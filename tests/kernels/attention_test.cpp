@@ -33,6 +33,7 @@ const std::vector<Case> cases = {
     {{{0, 1}}, false, {1, 1, 2, 1.0}, true},              // one token
     {{{5, 70}, {90, 3}}, true, {2, 1, 64, 0.125}, true},  // longer than a tile of queries
     {{{200, 800}}, false, {2, 2, 32, 0.17}, true},
+    {{{150, 130}, {2, 3}, {64, 64}}, true, {4, 2, 12, 0.3}, true},  // whole and broken tiles, whole prefixes
 };
 
 }  // namespace
@@ -51,6 +52,20 @@ TEST(FlatAttention, ValuesAndGradientsMatchReferenceOnRaggedBatches) {
           [&](const auto& in) { return reference::attention(in[0], in[1], layout, c.shape, rotary); }, 2e-5);
     }
   }
+}
+
+TEST(FlatAttention, LaterRowsMayScoreFarHigherThanAllBefore) {
+  at::manual_seed(6);
+  const AttentionShape shape{2, 2, 16, 0.25};
+  const Layout layout = ask_for_all(ragged_layout({{100, 200}}, true));
+  const auto q = torch::rand({layout.queries(), shape.query_width()});
+  const auto rise = torch::linspace(0, 60, layout.rows()).unsqueeze(1);  // scores up to some 100
+  const auto kv = torch::cat({torch::rand({layout.rows(), shape.query_width()}) * rise,
+                              torch::randn({layout.rows(), shape.query_width()})},
+                             1);
+  expect_same(
+      {q, kv}, [&](const auto& in) { return attention(in[0], in[1], layout, shape, nullptr); },
+      [&](const auto& in) { return reference::attention(in[0], in[1], layout, shape, nullptr); }, 2e-4);
 }
 
 TEST(FlatAttention, OneTensorForAllEqualsThreeApart) {
