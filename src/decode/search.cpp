@@ -19,11 +19,22 @@ namespace calque {
 namespace {
 
 constexpr int64_t sentences_of_a_worker = 4;  // fewer are not worth one
+// A beam waits for what better ones offer if its log-probability is so much less than the best one's: then it
+// is mostly not needed. Less would save few rows more and take many more passes.
+constexpr double far_behind = 4;
 
 // A translation under way.
 struct Beam {
   Hypothesis so_far;
   std::vector<int32_t> slots;  // of its target's rows in the cache
+};
+
+// A continuation that a step offers.
+struct Choice {
+  size_t beam;
+  int32_t token;
+  float log_probability;
+  double total;
 };
 
 struct Sentence {
@@ -34,16 +45,10 @@ struct Sentence {
   bool is_read = false;               // the prompt's rows are in the cache
   std::vector<int32_t> prompt_slots;  // the shared rows first
   std::vector<int32_t> target_slots;  // all that its beams ever took
-  std::vector<Beam> beams;
+  std::vector<Beam> beams;            // the most probable first
+  size_t asked = 0, answered = 0;     // how many of them the model was asked about, and has answered
+  std::vector<Choice> choices;        // of those answered
   std::vector<Hypothesis> ended;
-};
-
-// Where in a step's candidates a beam's go.
-struct Choice {
-  size_t beam;
-  int32_t token;
-  float log_probability;
-  double total;
 };
 
 double penalty(const DecodeConfig& config, int64_t tokens) {
@@ -124,7 +129,21 @@ class Searcher {
     }
   }
 
-  // One pass over all sentences, then one more token for each of their beams.
+  // How many of a sentence's beams to ask the model about. No continuation is more probable than the beam
+  // itself, so that the last beams need not be asked if those before offer enough that is better. So those
+  // far behind the best wait for what the others say.
+  size_t beams_to_ask(const Sentence& sentence) const {
+    const auto& beams = sentence.beams;
+    if (config_.sample) return beams.size();
+    size_t count = sentence.answered + 1;
+    while (count < beams.size() &&
+           beams[count].so_far.log_probability > beams.front().so_far.log_probability - far_behind)
+      ++count;
+    return count;
+  }
+
+  // One pass over all sentences, for some or all of their beams; those that have heard enough grow by a
+  // token.
   void step() {
     std::vector<int64_t> tokens, positions, query_rows;
     Layout layout;
@@ -159,11 +178,14 @@ class Searcher {
         Beam first;
         first.so_far.tokens = sentence->request.prefix;
         sentence->beams.assign(config_.sample ? static_cast<size_t>(width()) : 1, first);
+        sentence->asked = 1;  // whatever the number of beams to come
         ban_repeats(first.so_far.tokens, config_.no_repeat_ngram, static_cast<int64_t>(query_rows.size()) - 1,
                     bans);
         continue;
       }
-      for (Beam& beam : sentence->beams) {
+      sentence->asked = beams_to_ask(*sentence);
+      for (size_t i = sentence->answered; i < sentence->asked; ++i) {
+        Beam& beam = sentence->beams[i];
         const int32_t slot = cache_.take();
         sentence->target_slots.push_back(slot);
         positions.push_back(static_cast<int64_t>(sentence->prompt.size() + beam.slots.size()));
@@ -228,31 +250,48 @@ class Searcher {
     sentence.ended.push_back(std::move(hypothesis));
   }
 
-  // Keeps the best continuations of all beams; gives the rows that the sentence had in the step. The prompt's
-  // step has one row, whatever the number of beams to come.
-  int64_t extend(Sentence& sentence, const Candidates& candidates, int64_t first_row) {
-    std::vector<Choice> choices;
-    for (size_t beam = 0; beam < sentence.beams.size(); ++beam) {
-      const int64_t at = (first_row + static_cast<int64_t>(beam)) * candidates.count;
-      for (int64_t i = at; i < at + candidates.count; ++i) {
+  // Hears what the step's candidates say about the beams that were asked, and keeps the best continuations of
+  // all beams as soon as they are certain. Gives the rows that the sentence had in the step.
+  int64_t extend(Sentence& sentence, const Candidates& candidates, int64_t first_row) const {
+    auto& choices = sentence.choices;
+    const auto rows = static_cast<int64_t>(sentence.asked - sentence.answered);
+    for (int64_t row = first_row; sentence.answered < sentence.asked; ++sentence.answered, ++row) {
+      for (int64_t i = row * candidates.count; i < (row + 1) * candidates.count; ++i) {
         if (candidates.tokens[static_cast<size_t>(i)] < 0) continue;
         const float gain = candidates.log_probabilities[static_cast<size_t>(i)];
-        choices.push_back({beam, candidates.tokens[static_cast<size_t>(i)], gain,
-                           sentence.beams[beam].so_far.log_probability + gain});
+        choices.push_back({sentence.answered, candidates.tokens[static_cast<size_t>(i)], gain,
+                           sentence.beams[sentence.answered].so_far.log_probability + gain});
       }
     }
-    const auto rows = static_cast<int64_t>(sentence.beams.size());
     // Ties go to the better beam, then to the lower token: the order in which they stand.
     std::stable_sort(choices.begin(), choices.end(),
                      [](const Choice& a, const Choice& b) { return a.total > b.total; });
+    if (is_certain(sentence)) grow(sentence);
+    return rows;
+  }
+
+  // One that has ended keeps its place in the beam if the search stops when all have.
+  int64_t places(const Sentence& sentence) const {
+    return width() - (config_.early_stop ? static_cast<int64_t>(sentence.ended.size()) : 0);
+  }
+
+  // True if no beam that was not asked yet could have a say in which continuations are kept.
+  bool is_certain(const Sentence& sentence) const {
+    if (sentence.answered == sentence.beams.size()) return true;
+    const double best_of_the_rest = sentence.beams[sentence.answered].so_far.log_probability;
+    int64_t free = places(sentence);
+    for (size_t rank = 0; rank < sentence.choices.size() && free > 0; ++rank) {
+      if (sentence.choices[rank].total < best_of_the_rest) return false;
+      if (sentence.choices[rank].token != options_.format.end) --free;
+    }
+    return free == 0;
+  }
+
+  void grow(Sentence& sentence) const {
     std::vector<Beam> longer;
-    // One that has ended keeps its place in the beam if the search stops when all have.
-    const auto places = [&] {
-      return width() - static_cast<int64_t>(longer.size()) -
-             (config_.early_stop ? static_cast<int64_t>(sentence.ended.size()) : 0);
-    };
-    for (size_t rank = 0; rank < choices.size() && places() > 0; ++rank) {
-      const Choice& choice = choices[rank];
+    for (size_t rank = 0; rank < sentence.choices.size(); ++rank) {
+      if (places(sentence) <= static_cast<int64_t>(longer.size())) break;
+      const Choice& choice = sentence.choices[rank];
       const Beam& parent = sentence.beams[choice.beam];
       Hypothesis hypothesis = with(parent.so_far, choice.log_probability);
       if (choice.token == options_.format.end) {
@@ -266,7 +305,8 @@ class Searcher {
     // They stand in the order of their sums, so that those without hope are the last ones.
     while (!longer.empty() && is_hopeless(sentence, longer.back().so_far)) longer.pop_back();
     sentence.beams = std::move(longer);
-    return rows;
+    sentence.choices.clear();
+    sentence.asked = sentence.answered = 0;
   }
 
   // True if it cannot become one of the translations to give, even if no further token cost anything and it
@@ -310,9 +350,8 @@ class Searcher {
         longer.push_back({std::move(hypothesis), parent.slots});
       }
     }
-    const int64_t rows = from_prompt ? 1 : static_cast<int64_t>(sentence.beams.size());
     sentence.beams = std::move(longer);
-    return rows;
+    return static_cast<int64_t>(std::exchange(sentence.asked, 0));
   }
 
   // From logits: the temperature first, then the most probable `top_k`, of these as few as sum to `top_p`.
