@@ -31,10 +31,8 @@ std::string no_such_key(const Fields& all, const Fields& here, const std::string
     if (key.ends_with("." + name))
       return fmt::format("{}{}: no such key; did you mean {}?", prefix, name, key);
   }
-  std::vector<std::string> full;
-  for (const std::string& known : names_of(here)) full.push_back(prefix + known);
-  if (const auto meant = nearest(prefix + name, full)) {
-    return fmt::format("{}{}: no such key; did you mean {}?", prefix, name, *meant);
+  if (const auto meant = nearest(name, names_of(here))) {
+    return fmt::format("{}{}: no such key; did you mean {}{}?", prefix, name, prefix, *meant);
   }
   return fmt::format("{}{}: no such key; known here: {}", prefix, name, join(names_of(here), ", "));
 }

@@ -36,11 +36,11 @@ void print_training(const json& told) {
                     told["limit_gflops"]["bfloat16"].get<double>()));
   for (const json& row : told["train"]) {
     print(fmt::format(
-        "{}, {} thread{}: {} tokens/s, {} pairs/s, {:.1f} MFLOP a token: {:.0f} % of the limit; {}\n",
+        "{}, {} thread{}: {} tokens/s, {} pairs/s, {:.1f} MFLOP a token: {:.0f} % of {:.0f} GFLOP/s; {}\n",
         row["precision"].get<std::string>(), row["threads"].get<int64_t>(), row["threads"] == 1 ? "" : "s",
         count_text(row["tokens_per_second"]), count_text(row["pairs_per_second"]),
         row["flops_per_token"].get<double>() / 1e6, row["share_of_limit"].get<double>() * 100,
-        format_bytes(row["peak_bytes"].get<int64_t>())));
+        row["limit_gflops"].get<double>(), format_bytes(row["peak_bytes"].get<int64_t>())));
     std::vector<std::pair<double, std::string>> parts;
     for (const auto& [part, share] : row["breakdown"].items()) parts.emplace_back(-share.get<double>(), part);
     std::sort(parts.begin(), parts.end());

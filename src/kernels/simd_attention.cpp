@@ -173,7 +173,7 @@ inline float soften(float* scores, int64_t visible, int64_t columns, Running& ru
     sum = hn::Add(sum, value);
   }
   std::fill(scores + whole, scores + columns, 0.0F);
-  const float decay = running.sum > 0 ? std::exp(running.largest - largest) : 0;
+  const float decay = largest > running.largest ? std::exp(running.largest - largest) : 1;
   running = {largest, running.sum * decay + hn::GetLane(hn::SumOfLanes(d, sum))};
   return decay;
 }
@@ -223,7 +223,7 @@ void AttentionForward(const AttentionWork& w, int64_t begin, int64_t end) {
           for (; i < count; ++i) {
             const float decay =
                 soften(weights.row(i), std::min(columns, pair.visible(first + i) - row), columns, running[i]);
-            if (row > 0) scale_row(sums.row(i), padded_width, decay);
+            if (decay != 1 && row > 0) scale_row(sums.row(i), padded_width, decay);
           }
           product<As::is>(weights.from(first_seeing), count - first_seeing, values.from(row), padded_width,
                           std::min(tile, seen - row), sums.from(first_seeing), true);

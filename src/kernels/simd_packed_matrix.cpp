@@ -5,6 +5,9 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 // (after highway.h)
+#include <hwy/aligned_allocator.h>
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -134,13 +137,24 @@ HWY_INLINE void run_tile(const PackedWork& w, const Weight* panel, int64_t row, 
   if constexpr (rows > 1) run_tile<Tile, rows - 1>(w, panel, row, column, count);
 }
 
+constexpr int64_t tiles_to_fetch_in = 6;  // with fewer the next panel would be asked for in a rush
+
 template <class Tile, class Weight>
 HWY_INLINE void run_panels(const PackedWork& w, int64_t panel_size, int64_t begin, int64_t end) {
+  const int64_t tiles = (w.rows + tile_rows - 1) / tile_rows;
+  const int64_t share = (panel_size + tiles - 1) / tiles;
+  constexpr int64_t line = HWY_ALIGNMENT / sizeof(Weight);
   for (int64_t panel = begin; panel < end; ++panel) {
     const Weight* weights = static_cast<const Weight*>(w.panels) + panel * panel_size;
-    for (int64_t row = 0; row < w.rows; row += tile_rows)
+    const Weight* next = weights + panel_size;
+    for (int64_t row = 0; row < w.rows; row += tile_rows, next += share) {
+      // While this panel is gone through, the next one comes from memory, a share with each tile.
+      if (tiles >= tiles_to_fetch_in && panel + 1 < end) {
+        for (int64_t i = 0; i < share; i += line) hwy::Prefetch(next + i);
+      }
       run_tile<Tile, tile_rows>(w, weights, row, panel * packed_columns,
                                 std::min<int64_t>(tile_rows, w.rows - row));
+    }
   }
 }
 

@@ -18,6 +18,13 @@ Block::Block(const ModelConfig& config, int64_t layer) {
   }
 }
 
+std::vector<Block::NamedLinear> Block::matrices() const {
+  return {{"qkv", attention->qkv.get()},
+          {"output", attention->output.get()},
+          {"up", feed_forward->up.get()},
+          {"down", feed_forward->down.get()}};
+}
+
 torch::Tensor Block::forward(const torch::Tensor& x, const Pass& pass, const RotaryTable* rotary) const {
   const auto normed = [](const std::shared_ptr<Norm>& norm, const torch::Tensor& y) {
     return norm ? norm->forward(y) : y;

@@ -86,9 +86,7 @@ OutputLoss Decoder::loss(const torch::Tensor& tokens, const Layout& layout, cons
 void Decoder::use_half_products() {
   half_products_ = true;
   for (const auto& block : blocks) {
-    for (Linear* linear : {block->attention->qkv.get(), block->attention->output.get(),
-                           block->feed_forward->up.get(), block->feed_forward->down.get()})
-      linear->half_products = true;
+    for (const auto& [name, linear] : block->matrices()) linear->half_products = true;
   }
 }
 

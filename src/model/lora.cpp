@@ -7,27 +7,12 @@
 #include "calque/base/hash.h"
 
 namespace calque {
-namespace {
-
-struct NamedLinear {
-  const char* name;
-  Linear* linear;
-};
-
-std::vector<NamedLinear> matrices_of(const Block& block) {
-  return {{"qkv", block.attention->qkv.get()},
-          {"output", block.attention->output.get()},
-          {"up", block.feed_forward->up.get()},
-          {"down", block.feed_forward->down.get()}};
-}
-
-}  // namespace
 
 void add_adapters(Decoder& decoder, const AdapterShape& shape, uint64_t seed, Packing base) {
   for (auto& parameter : decoder.parameters()) parameter.set_requires_grad(false);
   uint64_t drawn = 0;
   for (size_t layer = 0; layer < decoder.blocks.size(); ++layer) {
-    for (const auto& [name, linear] : matrices_of(*decoder.blocks[layer])) {
+    for (const auto& [name, linear] : decoder.blocks[layer]->matrices()) {
       linear->freeze(base);
       if (layer < static_cast<size_t>(shape.first_layer)) continue;
       if (std::find(shape.matrices.begin(), shape.matrices.end(), name) == shape.matrices.end()) continue;
@@ -38,9 +23,9 @@ void add_adapters(Decoder& decoder, const AdapterShape& shape, uint64_t seed, Pa
 
 bool has_adapters(const Decoder& decoder) {
   return std::any_of(decoder.blocks.begin(), decoder.blocks.end(), [](const auto& block) {
-    const auto all = matrices_of(*block);
+    const auto all = block->matrices();
     return std::any_of(all.begin(), all.end(),
-                       [](const NamedLinear& one) { return one.linear->adapter_up.defined(); });
+                       [](const Block::NamedLinear& one) { return one.linear->adapter_up.defined(); });
   });
 }
 
@@ -50,7 +35,7 @@ std::shared_ptr<Decoder> merge_adapters(const Decoder& decoder) {
   const auto from = decoder.named_parameters();
   for (const auto& parameter : merged->named_parameters()) parameter.value().copy_(from[parameter.key()]);
   for (size_t i = 0; i < decoder.blocks.size(); ++i) {
-    const auto old = matrices_of(*decoder.blocks[i]), fresh = matrices_of(*merged->blocks[i]);
+    const auto old = decoder.blocks[i]->matrices(), fresh = merged->blocks[i]->matrices();
     for (size_t j = 0; j < old.size(); ++j) fresh[j].linear->weight.copy_(old[j].linear->merged_weight());
   }
   return merged;

@@ -1,39 +1,69 @@
 #include "calque/train/matrix_speed.h"
 
 #include <ATen/ATen.h>
+#include <ATen/record_function.h>
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <limits>
 
 namespace calque {
 
-double measure_matrix_speed(const ModelConfig& config, int64_t rows, at::ScalarType type) {
-  const at::NoGradGuard no_gradients;
+namespace {
+
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+MatrixSpeed::MatrixSpeed(const ModelConfig& config, int64_t rows, at::ScalarType type) {
   const auto options = at::TensorOptions().dtype(type);
   const int64_t queries = config.heads * config.width_of_head(),
                 keys_values = 2 * config.key_value_head_count() * config.width_of_head(),
                 up = config.feed_forward_width * (config.is_gated() ? 2 : 1);
-  double operations = 0, seconds = 0;
-  const std::pair<int64_t, int64_t> products[] = {{config.width, queries + keys_values},
-                                                  {queries, config.width},
-                                                  {config.width, up},
-                                                  {config.feed_forward_width, config.width}};
-  for (const auto& [inputs, outputs] : products) {
-    const at::Tensor x = at::randn({rows, inputs}, options), weight = at::randn({outputs, inputs}, options);
-    at::Tensor y = at::empty({rows, outputs}, options);
-    double best = std::numeric_limits<double>::infinity(), spent = 0;
-    for (int repeat = 0; repeat < 3 || (spent < 0.1 && repeat < 100); ++repeat) {
-      const auto start = std::chrono::steady_clock::now();
-      at::mm_out(y, x, weight.t());
-      const double taken = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      best = std::min(best, taken);
-      spent += taken;
-    }
-    operations += 2.0 * static_cast<double>(rows * inputs * outputs);
-    seconds += best;
+  const std::pair<int64_t, int64_t> shapes[] = {{config.width, queries + keys_values},
+                                                {queries, config.width},
+                                                {config.width, up},
+                                                {config.feed_forward_width, config.width}};
+  for (const auto& [inputs, outputs] : shapes) {
+    products_.push_back({at::randn({rows, inputs}, options), at::randn({outputs, inputs}, options),
+                         at::empty({rows, outputs}, options), std::numeric_limits<double>::infinity()});
+    operations_ += 2.0 * static_cast<double>(rows * inputs * outputs);
   }
-  return operations / seconds;
+}
+
+void MatrixSpeed::sample() {
+  const at::NoGradGuard no_gradients;
+  const at::RecordFunctionGuard unrecorded(false);  // who times the parts of a training should not see these
+  seconds_ += seconds_of([&] {
+    for (Product& product : products_) {
+      const auto multiply = [&] { at::mm_out(product.y, product.x, product.weight.t()); };
+      multiply();
+      for (int i = 0; i < 2; ++i) {
+        const double taken = seconds_of(multiply);
+        timed_ += taken;
+        product.best = std::min(product.best, taken);
+      }
+    }
+  });
+  ++samples_;
+}
+
+double MatrixSpeed::best() const {
+  double seconds = 0;
+  for (const Product& product : products_) seconds += product.best;
+  return operations_ / seconds;
+}
+
+double measure_matrix_speed(const ModelConfig& config, int64_t rows, at::ScalarType type) {
+  MatrixSpeed speed(config, rows, type);
+  do speed.sample();
+  while (speed.seconds() < 0.4);
+  return speed.best();
 }
 
 double training_flops_a_token(const Decoder& decoder, double loss_share) {

@@ -4,6 +4,9 @@
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
+#include <memory>
+#include <vector>
+
 #include "calque/model/attention.h"
 #include "calque/model/feed_forward.h"
 #include "calque/model/norm.h"
@@ -17,6 +20,12 @@ class Block : public torch::nn::Module {
   // x: [rows, width]. Gives the rows that the layout asks for, [queries, width]: of the others only keys and
   // values are computed.
   torch::Tensor forward(const torch::Tensor& x, const Pass& pass, const RotaryTable* rotary) const;
+
+  struct NamedLinear {
+    const char* name;
+    Linear* linear;
+  };
+  std::vector<NamedLinear> matrices() const;  // qkv, output, up, down
 
   std::shared_ptr<Norm> attention_norm;
   std::shared_ptr<Attention> attention;

@@ -18,8 +18,8 @@ struct TrainBenchOptions {
 };
 
 // {"limit_gflops": {"float32", "bfloat16"}, "train": [{"precision", "threads", "tokens_per_second",
-// "pairs_per_second", "flops_per_token", "share_of_limit", "peak_bytes", "breakdown": {part: share of the
-// time}}]}
+// "pairs_per_second", "flops_per_token", "limit_gflops", "share_of_limit", "peak_bytes", "breakdown": {part:
+// share of the time}}]}. A row's own limit was measured between its steps; the first two are the last row's.
 nlohmann::json bench_training(const RunConfig& config, const TrainBenchOptions& options);
 
 struct DecodeBenchOptions {

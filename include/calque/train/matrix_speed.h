@@ -2,12 +2,36 @@
 // against.
 #pragma once
 
+#include <vector>
+
 #include "calque/model/decoder.h"
 
 namespace calque {
 
-// Floating-point operations a second over the products of one block, each at the best of a few short runs;
-// about half a second.
+// Floating-point operations a second over the products of one block, by samples.
+class MatrixSpeed {
+ public:
+  MatrixSpeed(const ModelConfig& config, int64_t rows, at::ScalarType type = at::kFloat);
+
+  void sample();  // each product twice, after once that does not count
+  double mean() const {
+    return 2 * operations_ * static_cast<double>(samples_) / timed_;
+  }                                            // over all samples
+  double best() const;                         // each product's
+  double seconds() const { return seconds_; }  // that the samples have taken
+
+ private:
+  struct Product {
+    at::Tensor x, weight, y;
+    double best;  // seconds
+  };
+  std::vector<Product> products_;
+  double operations_ = 0;  // of all of them
+  double timed_ = 0, seconds_ = 0;
+  int64_t samples_ = 0;
+};
+
+// The best of about half a second.
 double measure_matrix_speed(const ModelConfig& config, int64_t rows, at::ScalarType type = at::kFloat);
 
 // Nominal operations of training on one token: six for each weight it passes, four for a frozen one; the
