@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -243,11 +244,11 @@ class Searcher {
     return longer;
   }
 
-  void end(Sentence& sentence, Hypothesis hypothesis, bool ended) const {
-    hypothesis.ended = ended;
+  void end(std::vector<Hypothesis>& ended, Hypothesis hypothesis, bool by_itself) const {
+    hypothesis.ended = by_itself;
     hypothesis.score = hypothesis.log_probability /
                        penalty(config_, static_cast<int64_t>(hypothesis.token_log_probabilities.size()));
-    sentence.ended.push_back(std::move(hypothesis));
+    ended.push_back(std::move(hypothesis));
   }
 
   // Hears what the step's candidates say about the beams that were asked, and keeps the best continuations of
@@ -266,55 +267,50 @@ class Searcher {
     // Ties go to the better beam, then to the lower token: the order in which they stand.
     std::stable_sort(choices.begin(), choices.end(),
                      [](const Choice& a, const Choice& b) { return a.total > b.total; });
-    if (is_certain(sentence)) grow(sentence);
+    grow(sentence);
     return rows;
   }
 
-  // One that has ended keeps its place in the beam if the search stops when all have.
-  int64_t places(const Sentence& sentence) const {
-    return width() - (config_.early_stop ? static_cast<int64_t>(sentence.ended.size()) : 0);
-  }
-
-  // True if no beam that was not asked yet could have a say in which continuations are kept.
-  bool is_certain(const Sentence& sentence) const {
-    if (sentence.answered == sentence.beams.size()) return true;
-    const double best_of_the_rest = sentence.beams[sentence.answered].so_far.log_probability;
-    int64_t free = places(sentence);
-    for (size_t rank = 0; rank < sentence.choices.size() && free > 0; ++rank) {
-      if (sentence.choices[rank].total < best_of_the_rest) return false;
-      if (sentence.choices[rank].token != options_.format.end) --free;
-    }
-    return free == 0;
-  }
-
+  // One more token for the beams, unless one that was not asked yet could have a say in which are kept.
   void grow(Sentence& sentence) const {
+    const double best_of_the_rest = sentence.answered < sentence.beams.size()
+                                        ? sentence.beams[sentence.answered].so_far.log_probability
+                                        : -std::numeric_limits<double>::infinity();
     std::vector<Beam> longer;
-    for (size_t rank = 0; rank < sentence.choices.size(); ++rank) {
-      if (places(sentence) <= static_cast<int64_t>(longer.size())) break;
+    std::vector<Hypothesis> ended = sentence.ended;
+    // One that has ended keeps its place in the beam if the search stops when all have.
+    const auto is_full = [&] {
+      return static_cast<int64_t>(longer.size() + (config_.early_stop ? ended.size() : 0)) >= width();
+    };
+    for (size_t rank = 0; rank < sentence.choices.size() && !is_full(); ++rank) {
       const Choice& choice = sentence.choices[rank];
+      if (choice.total < best_of_the_rest) return;
       const Beam& parent = sentence.beams[choice.beam];
       Hypothesis hypothesis = with(parent.so_far, choice.log_probability);
       if (choice.token == options_.format.end) {
-        if (static_cast<int64_t>(rank) < width() && !is_hopeless(sentence, hypothesis))
-          end(sentence, std::move(hypothesis), true);
+        if (static_cast<int64_t>(rank) < width() && !is_hopeless(sentence, ended, hypothesis))
+          end(ended, std::move(hypothesis), true);
         continue;
       }
       hypothesis.tokens.push_back(choice.token);
       longer.push_back({std::move(hypothesis), parent.slots});
     }
+    if (!is_full() && sentence.answered < sentence.beams.size()) return;
     // They stand in the order of their sums, so that those without hope are the last ones.
-    while (!longer.empty() && is_hopeless(sentence, longer.back().so_far)) longer.pop_back();
+    while (!longer.empty() && is_hopeless(sentence, ended, longer.back().so_far)) longer.pop_back();
     sentence.beams = std::move(longer);
+    sentence.ended = std::move(ended);
     sentence.choices.clear();
     sentence.asked = sentence.answered = 0;
   }
 
   // True if it cannot become one of the translations to give, even if no further token cost anything and it
   // grew as long as it may.
-  bool is_hopeless(const Sentence& sentence, const Hypothesis& so_far) const {
+  bool is_hopeless(const Sentence& sentence, const std::vector<Hypothesis>& ended,
+                   const Hypothesis& so_far) const {
     const double possible = so_far.log_probability / penalty(config_, sentence.most_tokens);
-    return std::count_if(sentence.ended.begin(), sentence.ended.end(),
-                         [&](const Hypothesis& ended) { return ended.score >= possible; }) >= config_.nbest;
+    return std::count_if(ended.begin(), ended.end(),
+                         [&](const Hypothesis& one) { return one.score >= possible; }) >= config_.nbest;
   }
 
   // One token for each beam by chance; what is drawn follows from the seed, the request, the beam and the
@@ -344,7 +340,7 @@ class Searcher {
       Hypothesis hypothesis =
           with(parent.so_far, static_cast<float>(static_cast<double>(values[token]) - log_sum));
       if (token == options_.format.end) {
-        end(sentence, std::move(hypothesis), true);
+        end(sentence.ended, std::move(hypothesis), true);
       } else {
         hypothesis.tokens.push_back(token);
         longer.push_back({std::move(hypothesis), parent.slots});
@@ -383,10 +379,11 @@ class Searcher {
     const auto tokens = static_cast<int64_t>(sentence.beams.front().so_far.token_log_probabilities.size());
     if (tokens >= sentence.most_tokens) {
       if (config_.sample) {
-        for (const Beam& beam : sentence.beams) end(sentence, beam.so_far, false);
+        for (const Beam& beam : sentence.beams) end(sentence.ended, beam.so_far, false);
       } else if (static_cast<int64_t>(sentence.ended.size()) < config_.nbest) {
         for (const Beam& beam : sentence.beams) {
-          if (static_cast<int64_t>(sentence.ended.size()) < config_.nbest) end(sentence, beam.so_far, false);
+          if (static_cast<int64_t>(sentence.ended.size()) < config_.nbest)
+            end(sentence.ended, beam.so_far, false);
         }
       }
       return true;

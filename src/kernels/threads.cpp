@@ -4,13 +4,25 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <thread>
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 namespace calque {
 
 void use_threads(int64_t threads) {
   at::set_num_threads(threads > 0 ? static_cast<int>(threads)
                                   : static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void keep_freed_memory() {
+#if defined(__GLIBC__)
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+#endif
 }
 
 void deal_out(int64_t count, int64_t threads, const std::function<void(int64_t unit)>& run) {

@@ -72,6 +72,7 @@ json time_decoding(const Translator& translator, const std::vector<std::string>&
 json time_training(const RunConfig& config, const TrainBenchOptions& options, int64_t threads,
                    MatrixSpeed& limit) {
   use_threads(threads);
+  keep_freed_memory();
   const torch::Device device = choose_device(config.train.device);
   const Tokenizer tokenizer = choose_tokenizer(config, options.cache);
   forget_peak();

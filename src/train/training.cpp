@@ -428,6 +428,7 @@ class Run {
 
 TrainingResult train(const RunConfig& config, const TrainingOptions& options) {
   use_threads(config.train.threads);
+  keep_freed_memory();
   if (config.data.train.empty()) throw UserError("data.train is empty: there is nothing to learn from");
   return config.train.overfit_batch ? overfit_batch(config, options) : Run(config, options).run();
 }
