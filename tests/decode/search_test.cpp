@@ -30,12 +30,12 @@ ModelConfig search_model(AttentionKind attention) {
 }
 
 // Weights large enough that its choices are sharp, as a trained model's are.
-std::shared_ptr<Decoder> sharp_decoder(const ModelConfig& config, uint64_t seed = 5) {
+std::shared_ptr<Decoder> sharp_decoder(const ModelConfig& config, uint64_t seed = 5, double scale = 12) {
   auto decoder = std::make_shared<Decoder>(config);
   decoder->initialise(seed);
   const torch::NoGradGuard no_gradients;
   for (auto& parameter : decoder->parameters()) {
-    if (parameter.dim() == 2) parameter.mul_(12);
+    if (parameter.dim() == 2) parameter.mul_(scale);
   }
   decoder->eval();
   return decoder;
@@ -104,7 +104,8 @@ std::vector<int32_t> greedy_without_cache(const Decoder& decoder, const SearchOp
   return target;
 }
 
-// Beam search written as plainly as can be: nothing is dropped before the greatest length is reached.
+// Beam search written as plainly as can be: all beams are asked in every step, and nothing is dropped before
+// the greatest length is reached. What ended keeps its place if the search stops when all have.
 std::vector<Hypothesis> plain_beam_search(const Decoder& decoder, const SearchOptions& options,
                                           const std::vector<int32_t>& source) {
   const auto width = static_cast<size_t>(options.decode.beam);
@@ -124,7 +125,8 @@ std::vector<Hypothesis> plain_beam_search(const Decoder& decoder, const SearchOp
       return a.log_probability > b.log_probability;
     });
     beams.clear();
-    for (size_t rank = 0; rank < longer.size() && beams.size() < width; ++rank) {
+    for (size_t rank = 0; rank < longer.size(); ++rank) {
+      if (beams.size() + (options.decode.early_stop ? ended.size() : 0) >= width) break;
       Hypothesis& one = longer[rank];
       if (one.tokens.back() != end_token) {
         beams.push_back(one);
@@ -278,6 +280,30 @@ TEST(Search, DroppingBeamsWithoutHopeChangesNothing) {
     }
   }
   EXPECT_GT(compared, 12U);  // most of them do end
+}
+
+// Beams far behind the best are not asked if those before them leave no place; with as many translations
+// wanted as there are beams nothing is without hope either, so that all must be as in a search that asks all.
+TEST(Search, NotAskingBeamsThatAreFarBehindChangesNothing) {
+  ModelConfig config = search_model(AttentionKind::causal);
+  config.vocabulary = 12;
+  for (const double scale : {30, 40}) {  // so sharp that beams do fall far behind
+    const auto decoder = sharp_decoder(config, 5, scale);
+    SearchOptions options = options_with(4);
+    options.decode.nbest = 4;
+    std::vector<std::vector<int32_t>> all;
+    for (int32_t i = 0; i < 12; ++i) all.push_back({4 + i % 8, 4 + i * 5 % 8, 4 + i * 3 % 7});
+    const auto found = run_search(*decoder, options, all);
+    for (size_t i = 0; i < all.size(); ++i) {
+      std::vector<std::vector<int32_t>> expected, ended;
+      for (const Hypothesis& one : plain_beam_search(*decoder, options, all[i]))
+        expected.push_back(one.tokens);
+      for (const Hypothesis& one : found[i]) {
+        if (one.ended) ended.push_back(one.tokens);
+      }
+      EXPECT_EQ(ended, expected) << i << ", scale " << scale;
+    }
+  }
 }
 
 // Every target of up to three tokens, scored one by one: what a wide enough beam must find.
