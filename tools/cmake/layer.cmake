@@ -17,6 +17,9 @@ function(calque_own_code target)
   if(CALQUE_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${CALQUE_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${CALQUE_SANITIZE})
+    if(CALQUE_SANITIZE STREQUAL "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(${target} PRIVATE -Wno-tsan) # of fences in LibTorch's headers
+    endif()
   endif()
 endfunction()
 
