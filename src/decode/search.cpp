@@ -7,12 +7,12 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <random>
 
 #include "calque/base/error.h"
 #include "calque/base/hash.h"
 #include "calque/decode/kv_cache.h"
 #include "calque/decode/request_queue.h"
+#include "calque/decode/sampling.h"
 #include "calque/kernels/candidates.h"
 #include "calque/model/packed_decoder.h"
 
@@ -336,7 +336,7 @@ class Searcher {
       const uint64_t seed =
           mix(mix(static_cast<uint64_t>(config_.seed), static_cast<uint64_t>(sentence.request.id)), beam,
               parent.so_far.token_log_probabilities.size());
-      const auto token = static_cast<int32_t>(pick(weights, seed));
+      const auto token = static_cast<int32_t>(draw_token(weights, config_, seed));
       Hypothesis hypothesis =
           with(parent.so_far, static_cast<float>(static_cast<double>(values[token]) - log_sum));
       if (token == options_.format.end) {
@@ -348,30 +348,6 @@ class Searcher {
     }
     sentence.beams = std::move(longer);
     return static_cast<int64_t>(std::exchange(sentence.asked, 0));
-  }
-
-  // From logits: the temperature first, then the most probable `top_k`, of these as few as sum to `top_p`.
-  size_t pick(const std::vector<double>& logits, uint64_t seed) const {
-    std::vector<size_t> order(logits.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return logits[a] > logits[b]; });
-    if (config_.top_k > 0) order.resize(std::min(order.size(), static_cast<size_t>(config_.top_k)));
-    std::vector<double> shares;
-    double sum = 0;
-    for (const size_t i : order) {
-      shares.push_back(std::exp((logits[i] - logits[order.front()]) / config_.temperature));
-      sum += shares.back();
-    }
-    double kept = 0;
-    size_t count = 0;
-    while (count < shares.size() && (count == 0 || kept < config_.top_p * sum)) kept += shares[count++];
-    std::mt19937_64 random(seed);
-    double left = std::uniform_real_distribution<double>(0, kept)(random);
-    for (size_t i = 0; i + 1 < count; ++i) {
-      if (left < shares[i]) return order[i];
-      left -= shares[i];
-    }
-    return order[count - 1];
   }
 
   bool is_done(Sentence& sentence) const {

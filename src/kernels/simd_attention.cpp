@@ -28,8 +28,13 @@ struct Matrix {
 
 enum class As { is, transposed };  // how a product reads its first operand
 
+// Which part of its depth a product goes through.
+struct Range {
+  int64_t begin, end;
+};
+
 template <As as, int rows, int vectors>
-HWY_INLINE void product_block(const Matrix& a, int64_t i, const Matrix& b, int64_t j, int64_t depth,
+HWY_INLINE void product_block(const Matrix& a, int64_t i, const Matrix& b, int64_t j, Range depth,
                               const Matrix& c, bool add) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -38,9 +43,10 @@ HWY_INLINE void product_block(const Matrix& a, int64_t i, const Matrix& b, int64
     for (int v = 0; v < vectors; ++v)
       sums[r][v] = add ? hn::LoadU(d, c.row(i + r) + j + v * lanes) : hn::Zero(d);
   }
-  const float* factors = as == As::is ? a.row(i) : a.data + i;
-  const float* values = b.data + j;
-  for (int64_t p = 0; p < depth; ++p, values += b.stride, factors += as == As::is ? 1 : a.stride) {
+  const float* factors = as == As::is ? a.row(i) + depth.begin : a.row(depth.begin) + i;
+  const float* values = b.row(depth.begin) + j;
+  for (int64_t p = depth.begin; p < depth.end;
+       ++p, values += b.stride, factors += as == As::is ? 1 : a.stride) {
     Vector value[vectors];
     for (int v = 0; v < vectors; ++v) value[v] = hn::LoadU(d, values + v * lanes);
     for (int r = 0; r < rows; ++r) {
@@ -56,26 +62,77 @@ HWY_INLINE void product_block(const Matrix& a, int64_t i, const Matrix& b, int64
 // A block of `count` rows, which the compiler must know.
 template <As as, int rows, int vectors>
 HWY_INLINE void product_rows(const Matrix& a, int64_t i, int64_t count, const Matrix& b, int64_t j,
-                             int64_t depth, const Matrix& c, bool add) {
+                             Range depth, const Matrix& c, bool add) {
   if (count >= rows) return product_block<as, rows, vectors>(a, i, b, j, depth, c, add);
   if constexpr (rows > 1) product_rows<as, rows - 1, vectors>(a, i, count, b, j, depth, c, add);
 }
 
 // c [rows, columns] = a [rows, depth] · b [depth, columns], or added to it; `a` as it is or as the transpose
-// of what is given. Columns are rounded up to whole vectors.
-template <As as>
-HWY_NOINLINE void product(const Matrix& a, int64_t rows, const Matrix& b, int64_t columns, int64_t depth,
-                          const Matrix& c, bool add) {
+// of what is given. Columns are rounded up to whole vectors. What is known to be hidden is left out:
+// first_row(j) is the first row that matters for columns from j on, depth_of(i, n) what matters of the depth
+// for rows i … i + n.
+template <As as, class FirstRow, class DepthOf>
+HWY_INLINE void product(const Matrix& a, int64_t rows, const Matrix& b, int64_t columns, const Matrix& c,
+                        bool add, const FirstRow& first_row, const DepthOf& depth_of) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
   int64_t j = 0;
   for (; j + lanes < columns; j += block_vectors * lanes) {
-    for (int64_t i = 0; i < rows; i += block_rows)
+    for (int64_t i = first_row(j); i < rows; i += block_rows) {
+      const Range depth = depth_of(i, std::min<int64_t>(block_rows, rows - i));
       product_rows<as, block_rows, block_vectors>(a, i, rows - i, b, j, depth, c, add);
+    }
   }
   for (; j < columns; j += lanes) {
-    for (int64_t i = 0; i < rows; i += block_rows)
+    for (int64_t i = first_row(j); i < rows; i += block_rows) {
+      const Range depth = depth_of(i, std::min<int64_t>(block_rows, rows - i));
       product_rows<as, block_rows, 1>(a, i, rows - i, b, j, depth, c, add);
+    }
   }
+}
+
+// How much of a tile of rows each query of a tile sees: never less than the one before it.
+struct Sight {
+  int64_t queries;
+  int64_t columns[tile];
+
+  // The first query that sees a column; `queries` if none does.
+  int64_t first_seeing(int64_t column) const {
+    int64_t i = 0;
+    while (i < queries && columns[i] <= column) ++i;
+    return i;
+  }
+};
+
+// Queries [queries, width] times rows, transposed: scores [queries, columns], or any of what they are made
+// of.
+HWY_NOINLINE void score_product(const Sight& sight, const Matrix& queries, int64_t width,
+                                const Matrix& rows_transposed, int64_t columns, const Matrix& scores) {
+  product<As::is>(
+      queries, sight.queries, rows_transposed, columns, scores, false,
+      [&](int64_t j) { return sight.first_seeing(j); },
+      [&](int64_t, int64_t) {
+        return Range{0, width};
+      });
+}
+
+// Weights [queries, rows] times rows [rows, width], added to sums [queries, width].
+HWY_NOINLINE void weigh_product(const Sight& sight, const Matrix& weights, const Matrix& rows, int64_t width,
+                                const Matrix& sums) {
+  product<As::is>(
+      weights, sight.queries, rows, width, sums, true, [&](int64_t) { return sight.first_seeing(0); },
+      [&](int64_t i, int64_t n) {
+        return Range{0, sight.columns[i + n - 1]};
+      });
+}
+
+// Weights, transposed, times queries [queries, width], added to what the rows get, [rows, width].
+HWY_NOINLINE void return_product(const Sight& sight, const Matrix& weights, int64_t rows,
+                                 const Matrix& queries, int64_t width, const Matrix& sums) {
+  product<As::transposed>(
+      weights, rows, queries, width, sums, true, [](int64_t) { return int64_t{0}; },
+      [&](int64_t i, int64_t) {
+        return Range{sight.first_seeing(i), sight.queries};
+      });
 }
 
 // to [columns, rows rounded up to whole vectors] = from [rows, columns], zeros behind the rows.
@@ -124,11 +181,18 @@ struct Pair {
   // How many rows the i-th query sees.
   int64_t visible(int64_t query) const { return std::max(rows - queries + query + 1, prefix); }
   int64_t query_row(int64_t query) const { return first_row + rows - queries + query; }
+  // What `count` queries see of the tile that begins at a row.
+  Sight sight(int64_t query, int64_t count, int64_t row) const {
+    Sight sight{count, {}};
+    for (int64_t i = 0; i < count; ++i)
+      sight.columns[i] = std::clamp<int64_t>(visible(query + i) - row, 0, std::min(tile, rows - row));
+    return sight;
+  }
 
   int64_t first_row, rows, first_query, queries, prefix;
 };
 
-// The tile of `rows` rows from `first` on, each turned to its position.
+// Rows turned to their positions, with zeros behind their width.
 inline void turned_rows(const AttentionWork& w, const float* from, int64_t stride, const int64_t* positions,
                         int64_t rows, float factor, const Matrix& to) {
   for (int64_t i = 0; i < rows; ++i) {
@@ -155,9 +219,9 @@ struct Running {
   float largest, sum;
 };
 
-// Scores of a tile's visible rows to weights, relative to the largest so far; zeros behind. Gives what the
-// sums before are to be multiplied with.
-inline float soften(float* scores, int64_t visible, int64_t columns, Running& running) {
+// Scores of a tile's visible rows to weights, relative to the largest so far. Gives what the sums before are
+// to be multiplied with.
+inline float soften(float* scores, int64_t visible, Running& running) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t whole = padded(visible);
@@ -172,10 +236,19 @@ inline float soften(float* scores, int64_t visible, int64_t columns, Running& ru
     hn::StoreU(value, d, scores + j);
     sum = hn::Add(sum, value);
   }
-  std::fill(scores + whole, scores + columns, 0.0F);
   const float decay = largest > running.largest ? std::exp(running.largest - largest) : 1;
   running = {largest, running.sum * decay + hn::GetLane(hn::SumOfLanes(d, sum))};
   return decay;
+}
+
+// A block of a product goes through what one of its rows or columns sees: there the others' weights must be
+// zero. From one query to the next a row more is seen at most.
+inline void zero_hidden(const Sight& sight, const Matrix& weights) {
+  const int64_t most = sight.columns[sight.queries - 1];
+  for (int64_t i = 0; i < sight.queries; ++i) {
+    const int64_t seen = sight.columns[i];
+    std::fill(weights.row(i) + seen, weights.row(i) + std::min<int64_t>(most, seen + block_rows - 1), 0.0F);
+  }
 }
 
 inline void scale_row(float* row, int64_t width, float factor) {
@@ -214,19 +287,15 @@ void AttentionForward(const AttentionWork& w, int64_t begin, int64_t end) {
         std::fill(running, running + count, Running{hidden_score, 0});
         const int64_t seen = pair.visible(first + count - 1);  // by the last query, which sees most
         for (int64_t row = 0; row < seen; row += tile) {
-          const int64_t columns = padded(std::min(tile, seen - row));
-          int64_t i = 0;  // the first query that sees something of the tile
-          while (pair.visible(first + i) <= row) ++i;
-          product<As::is>(queries.from(i), count - i, {keys_transposed + row * width, tile}, columns, width,
-                          weights.from(i), false);
-          const int64_t first_seeing = i;
-          for (; i < count; ++i) {
-            const float decay =
-                soften(weights.row(i), std::min(columns, pair.visible(first + i) - row), columns, running[i]);
+          const Sight sight = pair.sight(first, count, row);
+          score_product(sight, queries, width, {keys_transposed + row * width, tile},
+                        padded(sight.columns[count - 1]), weights);
+          for (int64_t i = sight.first_seeing(0); i < count; ++i) {
+            const float decay = soften(weights.row(i), sight.columns[i], running[i]);
             if (decay != 1 && row > 0) scale_row(sums.row(i), padded_width, decay);
           }
-          product<As::is>(weights.from(first_seeing), count - first_seeing, values.from(row), padded_width,
-                          std::min(tile, seen - row), sums.from(first_seeing), true);
+          zero_hidden(sight, weights);
+          weigh_product(sight, weights, values.from(row), padded_width, sums);
         }
         for (int64_t i = 0; i < count; ++i) {
           scale_row(sums.row(i), padded_width, 1 / running[i].sum);
@@ -289,32 +358,27 @@ void AttentionBackward(const AttentionWork& w, int64_t begin, int64_t end) {
         std::fill(d_queries.data, d_queries.row(count), 0.0F);
         const int64_t seen = pair.visible(first + count - 1);
         for (int64_t row = 0; row < seen; row += tile) {
-          const int64_t rows = std::min(tile, seen - row), columns = padded(rows);
-          int64_t skipped = 0;  // queries that see nothing of the tile
-          while (pair.visible(first + skipped) <= row) ++skipped;
-          const int64_t seeing = count - skipped;
-          const Matrix p = weights.from(skipped), dp = d_weights.from(skipped);
-          product<As::is>(queries.from(skipped), seeing, {keys_transposed + row * width, tile}, columns,
-                          width, p, false);
-          product<As::is>(d_sums.from(skipped), seeing, {values_transposed + row * width, tile}, columns,
-                          width, dp, false);
-          for (int64_t i = 0; i < seeing; ++i) {
-            const int64_t at = skipped + i;
-            std::fill(p.row(i) + std::min(columns, pair.visible(first + at) - row), p.row(i) + columns,
-                      hidden_score);
-            const Vector shift = hn::Set(d, w.log_sums[(query + at) * w.heads + head]);
-            const Vector mean = hn::Set(d, means[at]);
-            for (int64_t j = 0; j < columns; j += lanes) {
-              const Vector value = exponential(hn::Sub(hn::LoadU(d, p.row(i) + j), shift));
-              hn::StoreU(value, d, p.row(i) + j);
-              hn::StoreU(hn::Mul(value, hn::Sub(hn::LoadU(d, dp.row(i) + j), mean)), d, dp.row(i) + j);
+          const Sight sight = pair.sight(first, count, row);
+          const int64_t rows = sight.columns[count - 1];
+          score_product(sight, queries, width, {keys_transposed + row * width, tile}, padded(rows), weights);
+          score_product(sight, d_sums, width, {values_transposed + row * width, tile}, padded(rows),
+                        d_weights);
+          for (int64_t i = sight.first_seeing(0); i < count; ++i) {
+            float* p = weights.row(i);
+            float* dp = d_weights.row(i);
+            const Vector shift = hn::Set(d, w.log_sums[(query + i) * w.heads + head]);
+            const Vector mean = hn::Set(d, means[i]);
+            for (int64_t j = 0; j < sight.columns[i]; j += lanes) {
+              const Vector value = exponential(hn::Sub(hn::LoadU(d, p + j), shift));
+              hn::StoreU(value, d, p + j);
+              hn::StoreU(hn::Mul(value, hn::Sub(hn::LoadU(d, dp + j), mean)), d, dp + j);
             }
           }
-          product<As::is>(dp, seeing, keys.from(row), padded_width, rows, d_queries.from(skipped), true);
-          product<As::transposed>(dp, rows, queries.from(skipped), padded_width, seeing, d_keys.from(row),
-                                  true);
-          product<As::transposed>(p, rows, d_sums.from(skipped), padded_width, seeing, d_values.from(row),
-                                  true);
+          zero_hidden(sight, weights);
+          zero_hidden(sight, d_weights);
+          weigh_product(sight, d_weights, keys.from(row), padded_width, d_queries);
+          return_product(sight, d_weights, rows, queries, padded_width, d_keys.from(row));
+          return_product(sight, weights, rows, d_sums, padded_width, d_values.from(row));
         }
         for (int64_t i = 0; i < count; ++i) {
           turn(w, d_queries.row(i), w.positions[pair.query_row(first + i)], -1, w.scale,
