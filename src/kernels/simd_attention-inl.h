@@ -54,24 +54,45 @@ inline void turn(const Work& w, const float* from, int64_t position, float direc
 
 constexpr float hidden_score = -1e30F;  // of what a query does not see
 
-// In place: scores to weights among the visible, zeros behind up to a whole vector.
-inline void softmax(float* scores, int64_t visible) {
+// How far a query's softmax has come.
+struct Running {
+  float largest, sum;
+};
+
+// Scores of visible rows to weights, relative to the largest so far; zeros behind up to a whole vector. Gives
+// what the sums before are to be multiplied with.
+inline float soften(float* scores, int64_t visible, Running& running) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t whole = padded(visible);
   std::fill(scores + visible, scores + whole, hidden_score);
   Vector most = hn::LoadU(d, scores);
   for (int64_t j = lanes; j < whole; j += lanes) most = hn::Max(most, hn::LoadU(d, scores + j));
-  const Vector shift = hn::MaxOfLanes(d, most);
+  const float largest = std::max(running.largest, hn::GetLane(hn::MaxOfLanes(d, most)));
+  const Vector shift = hn::Set(d, largest);
   Vector sum = hn::Zero(d);
   for (int64_t j = 0; j < whole; j += lanes) {
     const Vector value = exponential(hn::Sub(hn::LoadU(d, scores + j), shift));
     hn::StoreU(value, d, scores + j);
     sum = hn::Add(sum, value);
   }
-  const Vector inverse = hn::Div(hn::Set(d, 1.0F), hn::SumOfLanes(d, sum));
-  for (int64_t j = 0; j < whole; j += lanes)
-    hn::StoreU(hn::Mul(hn::LoadU(d, scores + j), inverse), d, scores + j);
+  const float decay = largest > running.largest ? std::exp(running.largest - largest) : 1;
+  running = {largest, running.sum * decay + hn::GetLane(hn::SumOfLanes(d, sum))};
+  return decay;
+}
+
+inline void scale_row(float* row, int64_t width, float factor) {
+  const Floats d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const Vector factors = hn::Set(d, factor);
+  for (int64_t j = 0; j < width; j += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, row + j), factors), d, row + j);
+}
+
+// In place: scores to weights among the visible, zeros behind up to a whole vector.
+inline void softmax(float* scores, int64_t visible) {
+  Running running{hidden_score, 0};
+  soften(scores, visible, running);
+  scale_row(scores, padded(visible), 1 / running.sum);
 }
 
 }  // namespace calque::simd::HWY_NAMESPACE

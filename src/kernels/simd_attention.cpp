@@ -214,33 +214,6 @@ inline void transpose_tiles(const Matrix& from, int64_t rows, int64_t width, flo
     transpose(from.from(first), std::min(tile, rows - first), width, {to, tile});
 }
 
-// How far a query's softmax has come.
-struct Running {
-  float largest, sum;
-};
-
-// Scores of a tile's visible rows to weights, relative to the largest so far. Gives what the sums before are
-// to be multiplied with.
-inline float soften(float* scores, int64_t visible, Running& running) {
-  const Floats d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t whole = padded(visible);
-  std::fill(scores + visible, scores + whole, hidden_score);
-  Vector most = hn::LoadU(d, scores);
-  for (int64_t j = lanes; j < whole; j += lanes) most = hn::Max(most, hn::LoadU(d, scores + j));
-  const float largest = std::max(running.largest, hn::GetLane(hn::MaxOfLanes(d, most)));
-  const Vector shift = hn::Set(d, largest);
-  Vector sum = hn::Zero(d);
-  for (int64_t j = 0; j < whole; j += lanes) {
-    const Vector value = exponential(hn::Sub(hn::LoadU(d, scores + j), shift));
-    hn::StoreU(value, d, scores + j);
-    sum = hn::Add(sum, value);
-  }
-  const float decay = largest > running.largest ? std::exp(running.largest - largest) : 1;
-  running = {largest, running.sum * decay + hn::GetLane(hn::SumOfLanes(d, sum))};
-  return decay;
-}
-
 // A block of a product goes through what one of its rows or columns sees: there the others' weights must be
 // zero. From one query to the next a row more is seen at most.
 inline void zero_hidden(const Sight& sight, const Matrix& weights) {
@@ -249,13 +222,6 @@ inline void zero_hidden(const Sight& sight, const Matrix& weights) {
     const int64_t seen = sight.columns[i];
     std::fill(weights.row(i) + seen, weights.row(i) + std::min<int64_t>(most, seen + block_rows - 1), 0.0F);
   }
-}
-
-inline void scale_row(float* row, int64_t width, float factor) {
-  const Floats d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const Vector factors = hn::Set(d, factor);
-  for (int64_t j = 0; j < width; j += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, row + j), factors), d, row + j);
 }
 
 void AttentionForward(const AttentionWork& w, int64_t begin, int64_t end) {

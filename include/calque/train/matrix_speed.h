@@ -13,12 +13,14 @@ class MatrixSpeed {
  public:
   MatrixSpeed(const ModelConfig& config, int64_t rows, at::ScalarType type = at::kFloat);
 
-  void sample();  // each product twice, after once that does not count
-  double mean() const {
-    return 2 * operations_ * static_cast<double>(samples_) / timed_;
-  }                                            // over all samples
-  double best() const;                         // each product's
-  double seconds() const { return seconds_; }  // that the samples have taken
+  // Each product twice, after once that does not count.
+  void sample();
+  // Over all samples.
+  double mean() const { return 2 * operations_ * static_cast<double>(samples_) / timed_; }
+  // Each product at its best.
+  double best() const;
+  // What the samples have taken.
+  double seconds() const { return seconds_; }
 
  private:
   struct Product {
