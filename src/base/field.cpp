@@ -1,6 +1,8 @@
 #include "calque/base/field.h"
 
+#include <algorithm>
 #include <memory>
+#include <set>
 
 #include "calque/base/file.h"
 #include "calque/base/units.h"
@@ -14,9 +16,9 @@ namespace {
 std::string number_text(int64_t value) { return std::to_string(value); }
 std::string number_text(double value) { return format_shortest(value); }
 
-std::string scalar(const YAML::Node& node, const char* wanted) {
+std::string scalar(const YAML::Node& node, const char* expected) {
   if (!node.IsScalar()) {
-    throw BadValue(fmt::format("{} wanted, {} found", wanted,
+    throw BadValue(fmt::format("expected {}, found {}", expected,
                                node.IsMap()        ? "a mapping"
                                : node.IsSequence() ? "a list"
                                                    : "nothing"));
@@ -24,14 +26,13 @@ std::string scalar(const YAML::Node& node, const char* wanted) {
   return node.Scalar();
 }
 
-std::string text_or_nothing(const YAML::Node& node, const char* wanted) {
-  return node.IsNull() ? "" : scalar(node, wanted);
+std::string text_or_empty(const YAML::Node& node, const char* expected) {
+  return node.IsNull() ? "" : scalar(node, expected);
 }
 
 YAML::Node text_node(const std::string& text) { return text.empty() ? YAML::Node() : YAML::Node(text); }
 
-// From `folder`, by way of .. at most to where both meet: a configuration that is moved with its data keeps
-// working.
+// The path relative to `folder`, so that a configuration can be moved together with its data.
 std::string written_path(const fs::path& path, const fs::path& folder) {
   if (path.empty() || folder.empty()) return path.string();
   const fs::path relative = fs::absolute(path).lexically_proximate(fs::absolute(folder));
@@ -45,11 +46,11 @@ json text_schema(const std::string& help) { return {{"type", {"string", "null"}}
 template <class T>
 void Range<T>::check(const T& value) const {
   if (low && (low_is_open ? value <= *low : value < *low)) {
-    throw BadValue(fmt::format("{} is too small; it must be {}{}", number_text(value),
+    throw BadValue(fmt::format("{} is too small: it must be {}{}", number_text(value),
                                low_is_open ? "above " : "at least ", number_text(*low)));
   }
   if (high && (high_is_open ? value >= *high : value > *high)) {
-    throw BadValue(fmt::format("{} is too large; it must be {}{}", number_text(value),
+    throw BadValue(fmt::format("{} is too large: it must be {}{}", number_text(value),
                                high_is_open ? "below " : "at most ", number_text(*high)));
   }
 }
@@ -83,6 +84,8 @@ Field field(std::string name, bool& value, std::string help) {
             }
           },
           [&value](const fs::path&) { return YAML::Node(value); },
+          {},
+          false,
           {}};
 }
 
@@ -92,18 +95,20 @@ Field field(std::string name, int64_t& value, Range<int64_t> range, std::string 
   const json schema = {{"anyOf", {number, {{"type", "string"}, {"pattern", "^[0-9_,.]+[kKMG]?$"}}}},
                        {"description", help}};
   return {std::move(name),
-          "whole number" + range.text(),
+          "integer" + range.text(),
           help,
           schema,
           [&value, range](const YAML::Node& node, const fs::path&) {
-            const std::string text = scalar(node, "a whole number");
+            const std::string text = scalar(node, "an integer");
             const auto count = parse_count(text);
             if (!count)
-              throw BadValue(fmt::format("\"{}\" is not a whole number (4096, 4k and 1.5M are)", text));
+              throw BadValue(fmt::format("\"{}\" is not an integer (examples: 4096, 4k, 1.5M)", text));
             range.check(*count);
             value = *count;
           },
           [&value](const fs::path&) { return YAML::Node(value); },
+          {},
+          false,
           {}};
 }
 
@@ -122,6 +127,8 @@ Field field(std::string name, double& value, Range<double> range, std::string he
             value = *number;
           },
           [&value](const fs::path&) { return YAML::Node(format_shortest(value)); },
+          {},
+          false,
           {}};
 }
 
@@ -130,28 +137,32 @@ Field field(std::string name, Minutes& value, std::string help) {
       {"anyOf", {{{"type", "number"}, {"minimum", 0}}, {{"type", "string"}, {"pattern", "^[0-9.]+[smhd]$"}}}},
       {"description", help}};
   return {std::move(name),
-          "minutes, or 90s, 20m, 3h, 1d",
+          "minutes, or a duration with a unit: 90s, 20m, 3h, 1d",
           help,
           schema,
           [&value](const YAML::Node& node, const fs::path&) {
             const std::string text = scalar(node, "a duration");
             const auto seconds = parse_seconds(text, 60);
             if (!seconds || *seconds < 0) {
-              throw BadValue(fmt::format("\"{}\" is not a duration (20, 20m, 90s and 3h are)", text));
+              throw BadValue(fmt::format("\"{}\" is not a duration (examples: 20, 20m, 90s, 3h)", text));
             }
             value.value = *seconds / 60;
           },
           [&value](const fs::path&) { return YAML::Node(format_shortest(value.value)); },
+          {},
+          false,
           {}};
 }
 
 Field field(std::string name, std::string& value, std::string help) {
   return {std::move(name),
-          "text",
+          "string",
           help,
           text_schema(help),
-          [&value](const YAML::Node& node, const fs::path&) { value = text_or_nothing(node, "text"); },
+          [&value](const YAML::Node& node, const fs::path&) { value = text_or_empty(node, "a string"); },
           [&value](const fs::path&) { return text_node(value); },
+          {},
+          true,
           {}};
 }
 
@@ -161,9 +172,11 @@ Field field(std::string name, fs::path& value, std::string help) {
           help,
           text_schema(help),
           [&value](const YAML::Node& node, const fs::path& folder) {
-            value = resolve(text_or_nothing(node, "a path"), folder);
+            value = resolve(text_or_empty(node, "a path"), folder);
           },
           [&value](const fs::path& folder) { return text_node(written_path(value, folder)); },
+          {},
+          true,
           {}};
 }
 
@@ -173,53 +186,91 @@ Field field(std::string name, std::vector<std::string>& value, std::string help)
        {{{"type", "string"}}, {{"type", "array"}, {"items", {{"type", "string"}}}}, {{"type", "null"}}}},
       {"description", help}};
   return {std::move(name),
-          "text or a list of it",
+          "string or list of strings",
           help,
           schema,
           [&value](const YAML::Node& node, const fs::path&) {
             value.clear();
             if (node.IsNull()) return;
             if (!node.IsSequence()) {
-              value.push_back(scalar(node, "text or a list"));
+              value.push_back(scalar(node, "a string or a list"));
               return;
             }
-            for (const auto& item : node) value.push_back(scalar(item, "text"));
+            for (const auto& item : node) value.push_back(scalar(item, "a string"));
           },
           [&value](const fs::path&) {
             YAML::Node node(YAML::NodeType::Sequence);
             for (const std::string& item : value) node.push_back(item);
             return node;
           },
+          {},
+          false,
           {}};
-}
-
-Field choice_field(std::string name, std::vector<std::string> names, std::function<size_t()> get,
-                   std::function<void(size_t)> set, std::string help) {
-  const json schema = {{"enum", names}, {"description", help}};
-  const std::string type = join(names, " or ");
-  return {std::move(name),
-          type,
-          help,
-          schema,
-          [names, set](const YAML::Node& node, const fs::path&) {
-            const std::string text = scalar(node, "a name");
-            for (size_t i = 0; i < names.size(); ++i) {
-              if (names[i] == text) return set(i);
-            }
-            throw BadValue(
-                fmt::format("\"{}\" is none of: {}{}", text, join(names, ", "), did_you_mean(text, names)));
-          },
-          [names, get](const fs::path&) { return YAML::Node(names[get()]); },
-          {}};
-}
-
-Field section(std::string name, Fields children, std::string help) {
-  return {std::move(name), "section", std::move(help), {}, {}, {}, std::move(children)};
 }
 
 namespace {
 
-// An item's own mistakes carry the item's line, which is not the list's.
+size_t index_of(const std::vector<std::string>& names, const YAML::Node& node) {
+  const std::string text = scalar(node, "a name");
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end())
+    throw BadValue(
+        fmt::format("\"{}\" is not one of: {}{}", text, join(names, ", "), did_you_mean(text, names)));
+  return static_cast<size_t>(found - names.begin());
+}
+
+}  // namespace
+
+Field choice_field(std::string name, std::vector<std::string> names, std::function<size_t()> get,
+                   std::function<void(size_t)> set, std::string help) {
+  const json schema = {{"enum", names}, {"description", help}};
+  return {std::move(name),
+          join(names, " or "),
+          help,
+          schema,
+          [names, set](const YAML::Node& node, const fs::path&) { set(index_of(names, node)); },
+          [names, get](const fs::path&) { return YAML::Node(names[get()]); },
+          {},
+          false,
+          {}};
+}
+
+Field choices_field(std::string name, std::vector<std::string> names,
+                    std::function<std::vector<size_t>()> get, std::function<void(std::vector<size_t>)> set,
+                    std::string help) {
+  const json item = {{"enum", names}};
+  const json schema = {{"anyOf", {item, {{"type", "array"}, {"items", item}}, {{"type", "null"}}}},
+                       {"description", help}};
+  return {std::move(name),
+          "list of " + join(names, " or "),
+          help,
+          schema,
+          [names, set](const YAML::Node& node, const fs::path&) {
+            std::vector<size_t> all;
+            if (node.IsSequence()) {
+              for (const auto& one : node) all.push_back(index_of(names, one));
+            } else if (!node.IsNull()) {
+              all.push_back(index_of(names, node));
+            }
+            set(all);
+          },
+          [names, get](const fs::path&) {
+            YAML::Node list(YAML::NodeType::Sequence);
+            for (const size_t one : get()) list.push_back(names[one]);
+            return list;
+          },
+          {},
+          false,
+          {}};
+}
+
+Field section(std::string name, Fields children, std::string help) {
+  return {std::move(name), "section", std::move(help), {}, {}, {}, std::move(children), false, {}};
+}
+
+namespace {
+
+// Adds the line of the item to the message; the caller adds only the line of the list.
 [[noreturn]] void refuse_item(const YAML::Node& node, const std::string& what) {
   throw BadValue(fmt::format("{} (line {})", what, node.Mark().line + 1));
 }
@@ -232,12 +283,22 @@ void read_item(const YAML::Node& node, const fs::path& folder, const std::string
     }
     std::vector<std::string> names;
     for (const Field& one : item) names.push_back(one.name);
-    refuse_item(node, fmt::format("{}: no such key{}; known: {}", name, did_you_mean(name, names),
+    refuse_item(node, fmt::format("{}: no such key{}; the known keys are {}", name, did_you_mean(name, names),
                                   join(names, ", ")));
   };
   if (node.IsScalar()) return find(shorthand)->read(node, folder);
-  if (!node.IsMap()) refuse_item(node, "a path or a mapping wanted");
-  for (const auto& entry : node) find(entry.first.Scalar())->read(entry.second, folder);
+  if (!node.IsMap()) refuse_item(node, "expected a path or a mapping");
+  std::set<std::string> seen;
+  for (const auto& entry : node) {
+    const std::string name = entry.first.Scalar();
+    if (!seen.insert(name).second) refuse_item(entry.first, name + ": duplicate key");
+    const Field* key = find(name);
+    try {
+      key->read(entry.second, folder);
+    } catch (const BadValue& error) {
+      refuse_item(entry.second, fmt::format("{}: {}", name, error.what()));
+    }
+  }
 }
 
 }  // namespace
@@ -256,7 +317,7 @@ Field list_field(std::string name, std::string help, std::string shorthand, Fiel
                        {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}}}}};
   const json schema = {{"anyOf", {item, {{"type", "array"}, {"items", item}}, {{"type", "null"}}}},
                        {"description", help}};
-  // What the items were when the listing was made: a default, to be left out of item mappings when written.
+  // The default values of an item's fields: a field with its default value is not written.
   const auto defaults = std::make_shared<std::vector<std::string>>();
   for (const Field& one : item_fields) defaults->push_back(YAML::Dump(one.write({})));
   return {std::move(name),
@@ -283,6 +344,8 @@ Field list_field(std::string name, std::string help, std::string shorthand, Fiel
             if (list.size() == 0) return YAML::Node();
             return list.size() == 1 ? YAML::Clone(list[0]) : list;
           },
+          {},
+          false,
           {}};
 }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,21 +19,9 @@ namespace calque {
 namespace fs = std::filesystem;
 namespace {
 
-std::string quoted(const fs::path& path) { return path.string(); }
+std::string display_name(const fs::path& path) { return path.string(); }
 
-int open_for_reading(const fs::path& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) throw UserError(quoted(path) + ": " + std::strerror(errno));
-  struct stat status {};
-  fstat(descriptor, &status);
-  if (S_ISDIR(status.st_mode)) {
-    close(descriptor);
-    throw UserError(quoted(path) + ": is a folder; a file is wanted");
-  }
-  return descriptor;
-}
-
-// Temporary files of writers that were killed: NAME.tmp-PID where no such process lives.
+// Removes the temporary files of killed writers: NAME.tmp-PID where no process PID exists.
 void remove_leftovers(const fs::path& path) {
   const std::string prefix = path.filename().string() + ".tmp-";
   std::error_code ignored;
@@ -46,6 +35,18 @@ void remove_leftovers(const fs::path& path) {
 }
 
 }  // namespace
+
+int open_for_reading(const fs::path& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) throw UserError(display_name(path) + ": " + std::strerror(errno));
+  struct stat status {};
+  fstat(descriptor, &status);
+  if (S_ISDIR(status.st_mode)) {
+    close(descriptor);
+    throw UserError(display_name(path) + ": is a folder; expected a file");
+  }
+  return descriptor;
+}
 
 void check_readable(const fs::path& path) { close(open_for_reading(path)); }
 
@@ -69,7 +70,7 @@ void for_each_block(const fs::path& path, const std::function<void(std::string_v
     use({buffer.data(), static_cast<size_t>(count)});
   }
   close(descriptor);
-  if (error != 0) throw SystemError(quoted(path), error);
+  if (error != 0) throw SystemError(display_name(path), error);
 }
 
 MappedFile::MappedFile(const fs::path& path) {
@@ -82,7 +83,7 @@ MappedFile::MappedFile(const fs::path& path) {
     if (address == MAP_FAILED) {
       const int error = errno;
       close(descriptor);
-      throw SystemError(quoted(path) + ": cannot be mapped", error);
+      throw SystemError(display_name(path) + ": cannot be memory-mapped", error);
     }
     data_ = static_cast<const char*>(address);
   }
@@ -91,6 +92,12 @@ MappedFile::MappedFile(const fs::path& path) {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
+}
+
+void MappedFile::forget(size_t offset, size_t count) const {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t begin = (offset + page - 1) / page * page, end = (offset + count) / page * page;
+  if (end > begin) madvise(const_cast<char*>(data_) + begin, end - begin, MADV_DONTNEED);
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
@@ -106,16 +113,17 @@ AtomicFile::AtomicFile(fs::path path) : path_(fs::absolute(path)) {
   std::error_code error;
   const fs::file_status status = fs::status(path_, error);
   if (fs::exists(status) && !fs::is_regular_file(status)) {
-    throw UserError(quoted(path) + (fs::is_directory(status) ? ": is a folder; a file is to be written there"
-                                                             : ": is no ordinary file"));
+    throw UserError(display_name(path) + (fs::is_directory(status)
+                                              ? ": is a folder; expected the name of a file"
+                                              : ": is not a regular file"));
   }
   fs::create_directories(path_.parent_path(), error);
-  if (error) throw UserError(quoted(path_.parent_path()) + ": cannot be made: " + error.message());
+  if (error) throw UserError(display_name(path_.parent_path()) + ": cannot be created: " + error.message());
   remove_leftovers(path_);
   temporary_ = path_;
   temporary_ += fmt::format(".tmp-{}", getpid());
   descriptor_ = open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) throw UserError(quoted(path) + ": cannot be written: " + std::strerror(errno));
+  if (descriptor_ < 0) throw UserError(display_name(path) + ": cannot be written: " + std::strerror(errno));
 }
 
 AtomicFile::~AtomicFile() {
@@ -132,7 +140,7 @@ void AtomicFile::write_at(uint64_t offset, const void* bytes, size_t size) {
   while (size > 0) {
     const ssize_t count = pwrite(descriptor_, from, size, static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) throw SystemError(quoted(path_) + ": writing failed", errno);
+    if (count <= 0) throw SystemError(display_name(path_) + ": writing failed", errno);
     from += count;
     offset += count;
     size -= count;
@@ -145,7 +153,7 @@ void AtomicFile::read_at(uint64_t offset, void* bytes, size_t size) const {
   while (size > 0) {
     const ssize_t count = pread(descriptor_, to, size, static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) throw SystemError(quoted(path_) + ": reading back failed", errno);
+    if (count <= 0) throw SystemError(display_name(path_) + ": reading back failed", errno);
     to += count;
     offset += count;
     size -= count;
@@ -153,13 +161,13 @@ void AtomicFile::read_at(uint64_t offset, void* bytes, size_t size) const {
 }
 
 void AtomicFile::commit() {
-  if (fsync(descriptor_) != 0) throw SystemError(quoted(path_) + ": writing failed", errno);
+  if (fsync(descriptor_) != 0) throw SystemError(display_name(path_) + ": writing failed", errno);
   close(std::exchange(descriptor_, -1));
   if (rename(temporary_.c_str(), path_.c_str()) != 0) {
     const int error = errno;
     std::error_code ignored;
     fs::remove(temporary_, ignored);
-    throw SystemError(quoted(path_) + ": cannot be put in place", error);
+    throw SystemError(display_name(path_) + ": cannot rename the temporary file to this name", error);
   }
   sync_folder(path_.parent_path());
 }
@@ -175,6 +183,41 @@ void sync_folder(const fs::path& folder) {
   if (descriptor < 0) return;
   fsync(descriptor);
   close(descriptor);
+}
+
+namespace {
+
+fs::path backup_path(const fs::path& folder) {
+  return folder.parent_path() / ("." + folder.filename().string() + ".old");
+}
+
+}  // namespace
+
+void replace_folder(const fs::path& prepared, const fs::path& folder) {
+  const fs::path old = backup_path(folder);
+  fs::remove_all(old);
+  if (!fs::exists(fs::symlink_status(folder))) {
+    fs::rename(prepared, folder);
+  } else if (renameat2(AT_FDCWD, prepared.c_str(), AT_FDCWD, folder.c_str(), RENAME_EXCHANGE) == 0) {
+    fs::remove_all(prepared);
+  } else {
+    fs::rename(folder, old);
+    fs::rename(prepared, folder);
+    fs::remove_all(old);
+  }
+  sync_folder(folder.parent_path());
+}
+
+void restore_folder(const fs::path& folder) {
+  const fs::path old = backup_path(folder);
+  if (fs::exists(old) && !fs::exists(fs::symlink_status(folder))) fs::rename(old, folder);
+}
+
+void link_or_copy(const fs::path& file, const fs::path& folder) {
+  const fs::path to = folder / file.filename();
+  std::error_code error;
+  fs::create_hard_link(file, to, error);
+  if (error) fs::copy_file(file, to);
 }
 
 fs::path resolve(const fs::path& path, const fs::path& folder) {

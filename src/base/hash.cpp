@@ -19,7 +19,7 @@ uint64_t Hasher::value() const { return XXH3_64bits_digest(state_); }
 
 uint64_t hash_bytes(std::string_view bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
-// Read through a small buffer, not mapped: a large file then costs no resident memory.
+// Reads through a small buffer, not a memory map, so that a large file does not add to resident memory.
 uint64_t hash_file(const std::filesystem::path& path) {
   Hasher hasher;
   for_each_block(path, [&](std::string_view block) { hasher.add(block); });
@@ -28,7 +28,7 @@ uint64_t hash_file(const std::filesystem::path& path) {
 
 std::string hex(uint64_t hash) { return fmt::format("{:016x}", hash); }
 
-// The finaliser of SplitMix64 (Steele, Lea and Flood, 2014) over both words.
+// Two rounds of the finaliser of SplitMix64 (Steele, Lea and Flood, 2014); `b` enters both.
 uint64_t mix(uint64_t a, uint64_t b) {
   uint64_t x = a + 0x9E3779B97F4A7C15ULL * (b + 1);
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;

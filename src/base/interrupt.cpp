@@ -8,8 +8,11 @@
 namespace calque {
 namespace {
 
+constexpr int handled[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int count = sizeof handled / sizeof handled[0];
+
 std::atomic<int> signals_seen = 0;
-struct sigaction previous_interrupt, previous_terminate;
+struct sigaction previous[count];
 
 void note_signal(int) {
   if (signals_seen.fetch_add(1) > 0) _exit(130);
@@ -20,14 +23,17 @@ void note_signal(int) {
 Interrupt::Interrupt() {
   signals_seen = 0;
   struct sigaction action {};
-  action.sa_handler = note_signal;
-  sigaction(SIGINT, &action, &previous_interrupt);
-  sigaction(SIGTERM, &action, &previous_terminate);
+  for (int i = 0; i < count; ++i) {
+    sigaction(handled[i], nullptr, &previous[i]);
+    // nohup starts the program with SIGHUP ignored; it must stay ignored.
+    const bool ignored = handled[i] == SIGHUP && previous[i].sa_handler == SIG_IGN;
+    action.sa_handler = ignored ? SIG_IGN : note_signal;
+    sigaction(handled[i], &action, nullptr);
+  }
 }
 
 Interrupt::~Interrupt() {
-  sigaction(SIGINT, &previous_interrupt, nullptr);
-  sigaction(SIGTERM, &previous_terminate, nullptr);
+  for (int i = 0; i < count; ++i) sigaction(handled[i], &previous[i], nullptr);
 }
 
 bool Interrupt::requested() const { return signals_seen > 0; }

@@ -13,7 +13,7 @@ namespace {
 
 std::atomic<bool> live_line_shown = false;
 
-// Plain sentences for people: no time stamp, a level only where it matters, colour only on a terminal.
+// Prints messages without a timestamp; with the level for warnings and errors; in colour on a terminal.
 class StderrSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   StderrSink()
@@ -38,9 +38,17 @@ class StderrSink : public spdlog::sinks::base_sink<std::mutex> {
   bool colour_;
 };
 
+std::shared_ptr<spdlog::logger>& instance() {
+  static auto silent = std::make_shared<spdlog::logger>("calque");  // has no sink
+  return silent;
+}
+
 spdlog::sink_ptr file_sink;
+std::atomic<bool> is_started = false;
 
 }  // namespace
+
+spdlog::logger& logger() { return *instance(); }
 
 void start(Verbosity verbosity) {
   auto logger = std::make_shared<spdlog::logger>("calque", std::make_shared<StderrSink>());
@@ -50,19 +58,22 @@ void start(Verbosity verbosity) {
   logger->sinks().front()->set_level(level);
   logger->set_level(spdlog::level::debug);
   logger->flush_on(spdlog::level::debug);
-  spdlog::set_default_logger(logger);
+  instance() = logger;
+  is_started = true;
 }
+
+bool shows_progress() { return is_started && logger().sinks().front()->level() <= spdlog::level::info; }
 
 void start_file(const std::filesystem::path& path) {
   stop_file();
   file_sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path.string(), false);
   file_sink->set_pattern("%Y-%m-%d %H:%M:%S %l: %v");
-  spdlog::default_logger()->sinks().push_back(file_sink);
+  logger().sinks().push_back(file_sink);
 }
 
 void stop_file() {
   if (!file_sink) return;
-  std::erase(spdlog::default_logger()->sinks(), file_sink);
+  std::erase(logger().sinks(), file_sink);
   file_sink.reset();
 }
 

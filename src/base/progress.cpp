@@ -1,7 +1,6 @@
 #include "calque/base/progress.h"
 
 #include <fmt/format.h>
-#include <spdlog/sinks/sink.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -24,8 +23,6 @@ size_t terminal_columns() {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-bool talking() { return spdlog::default_logger()->sinks().front()->level() <= spdlog::level::info; }
-
 }  // namespace
 
 bool stderr_is_terminal() {
@@ -34,14 +31,14 @@ bool stderr_is_terminal() {
 }
 
 void show_live_line(const std::string& text) {
-  if (!stderr_is_terminal() || !talking()) return;
+  if (!stderr_is_terminal() || !log::shows_progress()) return;
   std::fprintf(stderr, "\r\x1b[K%s", shorten(text, terminal_columns() - 1).c_str());
   std::fflush(stderr);
   log::set_live_line(true);
 }
 
 void clear_live_line() {
-  if (!stderr_is_terminal()) return;
+  if (!stderr_is_terminal() || !log::shows_progress()) return;
   std::fputs("\r\x1b[K", stderr);
   std::fflush(stderr);
   log::set_live_line(false);

@@ -67,7 +67,7 @@ size_t display_width(std::string_view text) {
 std::string shorten(std::string_view text, size_t columns) {
   std::string shown;
   size_t used = 0;
-  size_t fits = 0;  // bytes of `shown` that leave a column for «…»
+  size_t fits = 0;  // bytes of `shown` that leave a column for "…"
   for (size_t at = 0; at < text.size();) {
     const size_t begin = at;
     std::string piece;
@@ -90,7 +90,7 @@ std::string shorten(std::string_view text, size_t columns) {
 
 namespace {
 
-// «lr_rate» for «learning_rate»: the same first letter, and all letters in order.
+// "lr_rate" abbreviates "learning_rate": same first letter, and all its letters occur in the same order.
 bool is_abbreviation(std::string_view name, std::string_view candidate) {
   if (name.size() < 4 || candidate.empty() || name.front() != candidate.front()) return false;
   size_t at = 0;
@@ -115,8 +115,8 @@ std::optional<std::string> nearest(std::string_view name, const std::vector<std:
         diagonal = above;
       }
     }
-    // A name that only goes on («lr» for «lr_decay») or stands inside a longer one is near, whatever the
-    // distance.
+    // A name that contains a candidate, is part of one or abbreviates one counts as similar, whatever the
+    // edit distance.
     const bool part =
         name.size() >= 3 && (candidate.find(name) != std::string::npos || name.find(candidate) != name.npos);
     const size_t distance =

@@ -13,7 +13,7 @@ std::u32string code_points(std::string_view text) {
   points.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
     const size_t rest = std::min<size_t>(4, text.size() - at);
-    // A character that is cut off by the four bytes looked at is invalid at 1 or later, not at 0.
+    // A later character that the four-byte window cuts off is reported as invalid at offset 1 or more, not 0.
     if (static_cast<unsigned char>(text[at]) >= 0x80 && find_invalid_utf8(text.substr(at, rest)) == 0) {
       points.push_back(0xFFFD);
       ++at;

@@ -15,7 +15,30 @@ std::optional<double> parse_number(std::string_view text) {
   return value;
 }
 
+namespace {
+
+// Commas group thousands: 1,500 and 12,345,678 are fine, 1,5 is not.
+bool groups_thousands(std::string_view text) {
+  size_t since_comma = 0;
+  bool any = false;
+  for (const char c : text) {
+    if (c == ',') {
+      if (any ? since_comma != 3 : since_comma == 0 || since_comma > 3) return false;
+      any = true;
+      since_comma = 0;
+    } else if (c >= '0' && c <= '9') {
+      ++since_comma;
+    } else if (any && since_comma != 3) {
+      return false;
+    }
+  }
+  return !any || since_comma == 3;
+}
+
+}  // namespace
+
 std::optional<int64_t> parse_count(std::string_view text) {
+  if (!groups_thousands(text)) return std::nullopt;
   std::string digits;
   for (const char c : text) {
     if (c != '_' && c != ',') digits += c;
@@ -37,7 +60,7 @@ std::optional<int64_t> parse_count(std::string_view text) {
     if (scale != 1) digits.pop_back();
   }
   if (digits.empty() || digits.back() == 'e' || digits.back() == 'E') return std::nullopt;
-  if (scale == 1) {  // exactly, without the way over a double
+  if (scale == 1) {  // exactly: a double would lose digits of large integers
     int64_t exact = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), exact);
     if (error == std::errc() && end == digits.data() + digits.size()) return exact;

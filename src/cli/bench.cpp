@@ -1,4 +1,4 @@
-// calque bench: training and decoding speed beside the machine's own limit.
+// calque bench: training and decoding speed beside the machine's limit.
 #include "calque/train/bench.h"
 
 #include <fcntl.h>
@@ -11,12 +11,10 @@
 #include "calque/base/error.h"
 #include "calque/base/units.h"
 #include "calque/cli/command.h"
-#include "calque/cli/test_set.h"
+#include "calque/cli/test_set_options.h"
 
 namespace calque::cli {
 namespace {
-
-using nlohmann::json;
 
 struct BenchOptions {
   std::filesystem::path config = "configs/bench.yaml";
@@ -28,39 +26,34 @@ struct BenchOptions {
   bool as_json = false;
 };
 
-std::string count_text(const json& value) { return format_count(std::llround(value.get<double>())); }
-
-void print_training(const json& told) {
+void print_training(const TrainBench& bench) {
   print(fmt::format("matrix products at the model's shapes: {:.0f} GFLOP/s in float32, {:.0f} in bfloat16\n",
-                    told["limit_gflops"]["float32"].get<double>(),
-                    told["limit_gflops"]["bfloat16"].get<double>()));
-  for (const json& row : told["train"]) {
+                    bench.limit_gflops.at("float32"), bench.limit_gflops.at("bfloat16")));
+  for (const TrainBenchRow& row : bench.rows) {
     print(fmt::format(
-        "{}, {} thread{}: {} tokens/s, {} pairs/s, {:.1f} MFLOP a token: {:.0f} % of {:.0f} GFLOP/s; {}\n",
-        row["precision"].get<std::string>(), row["threads"].get<int64_t>(), row["threads"] == 1 ? "" : "s",
-        count_text(row["tokens_per_second"]), count_text(row["pairs_per_second"]),
-        row["flops_per_token"].get<double>() / 1e6, row["share_of_limit"].get<double>() * 100,
-        row["limit_gflops"].get<double>(), format_bytes(row["peak_bytes"].get<int64_t>())));
+        "{}, {} thread{}: {} tokens/s, {} pairs/s, {:.1f} MFLOP per token: {:.0f} % of {:.0f} GFLOP/s; {}\n",
+        row.precision, row.threads, row.threads == 1 ? "" : "s",
+        format_count(std::llround(row.tokens_per_second)), format_count(std::llround(row.pairs_per_second)),
+        row.flops_per_token / 1e6, row.share_of_limit * 100, row.limit_gflops, format_bytes(row.peak_bytes)));
     std::vector<std::pair<double, std::string>> parts;
-    for (const auto& [part, share] : row["breakdown"].items()) parts.emplace_back(-share.get<double>(), part);
+    for (const auto& [part, share] : row.breakdown) parts.emplace_back(-share, part);
     std::sort(parts.begin(), parts.end());
     for (const auto& [share, part] : parts) print(fmt::format("  {:<12}{:>5.1f} %\n", part, -share * 100));
   }
 }
 
-void print_decoding(const json& told) {
+void print_decoding(const DecodeBench& bench) {
   print(fmt::format("{:<10}{:>6}{:>7}{:>14}{:>11}{:>10}\n", "precision", "beam", "batch", "sentences/s",
                     "tokens/s", "memory"));
-  for (const json& row : told["decode"]) {
-    print(fmt::format("{:<10}{:>6}{:>7}{:>14.1f}{:>11}{:>10}\n", row["precision"].get<std::string>(),
-                      row["beam"].get<int64_t>(), row["batch"].get<int64_t>(),
-                      row["sentences_per_second"].get<double>(), count_text(row["tokens_per_second"]),
-                      format_bytes(row["peak_bytes"].get<int64_t>())));
+  for (const DecodeBenchRow& row : bench.rows) {
+    print(fmt::format("{:<10}{:>6}{:>7}{:>14.1f}{:>11}{:>10}\n", row.precision, row.beam, row.batch,
+                      row.sentences_per_second, format_count(std::llround(row.tokens_per_second)),
+                      format_bytes(row.peak_bytes)));
   }
-  print(fmt::format("first translation after {:.2f} s\n", told["first_translation_seconds"].get<double>()));
+  print(fmt::format("first translation after {:.2f} s\n", bench.first_translation_seconds));
 }
 
-// From starting a process to its first translation, as a person at a prompt waits for it.
+// From starting a process to its first translation, as a person waits for it.
 double first_translation(const std::string& model, const std::string& sentence) {
   int to_child[2], from_child[2];
   if (pipe2(to_child, O_CLOEXEC) != 0 || pipe2(from_child, O_CLOEXEC) != 0) throw SystemError("pipe", errno);
@@ -87,22 +80,22 @@ double first_translation(const std::string& model, const std::string& sentence) 
   close(from_child[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  if (!answered) throw std::runtime_error("`calque translate` gave no translation");
+  if (!answered) throw std::runtime_error("`calque translate` printed no translation");
   return seconds;
 }
 
 void run_bench_train(BenchOptions& options) {
   options.train.cache = runs_folder() / ".cache";
-  const json told = bench_training(read_run_config(options.config, options.overrides), options.train);
-  options.as_json ? print_json(told) : print_training(told);
+  const TrainBench bench = bench_training(read_run_config(options.config, options.overrides), options.train);
+  options.as_json ? print_json(bench.to_json()) : print_training(bench);
 }
 
 void run_bench_decode(BenchOptions& options) {
   const ModelSource source = find_model(runs_folder(), options.model);
-  const TestSet test = open_test_set(options.test, source.config ? &*source.config : nullptr);
-  json told = bench_decoding(source, test, options.decode);
-  told["first_translation_seconds"] = first_translation(options.model, test.sources.front());
-  options.as_json ? print_json(told) : print_decoding(told);
+  const TestSet test = open_test_set(options.test, [&] { return default_test_set(source); });
+  DecodeBench bench = bench_decoding(source, test, options.decode);
+  bench.first_translation_seconds = first_translation(options.model, test.sources.front());
+  options.as_json ? print_json(bench.to_json()) : print_decoding(bench);
 }
 
 }  // namespace
@@ -110,37 +103,40 @@ void run_bench_decode(BenchOptions& options) {
 void add_bench_command(CLI::App& app) {
   static BenchOptions options;
   CLI::App* bench =
-      add_command(app, "bench", "How fast it trains and translates here, beside the machine's limit",
+      add_command(app, "bench", "Measure training and translation speed beside the machine's limit",
                   "calque bench train");
   bench->require_subcommand(1);
-  CLI::App* train = add_command(*bench, "train", "Training speed, and where the time goes",
+  CLI::App* train = add_command(*bench, "train", "Training speed and where the time goes",
                                 "calque bench train --config configs/base.yaml");
   train->add_option("--config", options.config, "Configuration file")
       ->type_name(wants_config)
       ->capture_default_str();
-  train->add_option("OVERRIDES", options.overrides, "Values that win over the file's")
+  train->add_option("OVERRIDES", options.overrides, "Values that override the file's")
       ->type_name(wants_overrides);
-  train->add_option("--seconds", options.train.seconds, "Time for each row")
+  train->add_option("--seconds", options.train.seconds, "Seconds per row")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
-  train->add_option("--threads", options.train.threads, "Numbers of threads, as 1,2; default: one, and all")
+  train
+      ->add_option("--threads", options.train.threads,
+                   "Thread counts to measure, such as 1,2; default: one, and all")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::Range(1, 1024));
-  train->add_flag("--json", options.as_json, "The figures as JSON");
+  train->add_flag("--json", options.as_json, "Print the figures as JSON");
   train->callback([] { run_bench_train(options); });
 
   CLI::App* decode =
-      add_command(*bench, "decode", "Translation speed, greedy and beam 4, alone and in batches",
+      add_command(*bench, "decode", "Translation speed: greedy and beam 4, one by one and in batches",
                   "calque bench decode demo");
   decode->add_option("MODEL", options.model, "A run or a checkpoint")->required()->type_name(wants_run);
   add_test_set_options(*decode, options.test);
-  decode->add_option("--sentences", options.decode.sentences, "Sentences of the test set at most")
+  decode
+      ->add_option("--sentences", options.decode.sentences, "Sentences of the test set to translate, at most")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
   decode->add_option("--threads", options.decode.threads, "Processor threads; 0: all cores")
       ->check(CLI::Range(0, 1024));
-  decode->add_flag("--json", options.as_json, "The figures as JSON");
+  decode->add_flag("--json", options.as_json, "Print the figures as JSON");
   decode->callback([] { run_bench_decode(options); });
 }
 

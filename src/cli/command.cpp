@@ -1,6 +1,7 @@
 #include "calque/cli/command.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <iostream>
 
@@ -13,10 +14,11 @@ namespace {
 
 // The table of subcommands, in the order in which --help shows them.
 constexpr void (*add_functions[])(CLI::App&) = {
-    add_train_command,     add_translate_command,  add_evaluate_command,   add_compare_command,
-    add_import_command,    add_export_command,     add_inspect_command,    add_explore_command,
-    add_score_command,     add_score_text_command, add_bench_command,      add_data_command,
-    add_tokenizer_command, add_config_command,     add_completion_command, add_man_command,
+    add_train_command,   add_resume_command,     add_translate_command,  add_evaluate_command,
+    add_compare_command, add_import_command,     add_export_command,     add_inspect_command,
+    add_explore_command, add_score_command,      add_score_text_command, add_bench_command,
+    add_data_command,    add_runs_command,       add_cache_command,      add_tokenizer_command,
+    add_config_command,  add_completion_command, add_man_command,
 };
 
 struct GlobalOptions {
@@ -97,8 +99,10 @@ int report_usage_error(const CLI::App& app, const CLI::ParseError& error,
 }
 
 int finish(int code) {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    log::error("stdout: {}", std::strerror(errno));
+  try {
+    flush_stdout();
+  } catch (const SystemError& error) {
+    log::error("{}", error.what());
     return exit_failed;
   }
   return code;
@@ -114,6 +118,15 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
   return command;
 }
 
+void flush_stdout() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  if (errno == EPIPE) {  // `| head` has read enough: end as other programs do
+    std::signal(SIGPIPE, SIG_DFL);
+    std::raise(SIGPIPE);
+  }
+  throw SystemError("stdout", errno);
+}
+
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 // Invalid UTF-8 in a value (a file's name, say) is replaced, never a failure.
@@ -121,24 +134,29 @@ void print_json(const nlohmann::json& value) {
   print(value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
+std::string json_line(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
 std::filesystem::path runs_folder() { return globals().runs; }
 
 int run(int argc, char** argv) {
   CLI::App app("Trains decoder-only Transformers that translate French into English.", "calque");
-  app.set_version_flag("--version", version_text, "Versions, and what this machine can do");
+  app.set_version_flag("--version", version_text, "Versions and processor features");
   app.add_flag("-q,--quiet", globals().quiet, "Warnings and errors only");
-  app.add_flag("-v,--verbose", globals().verbose, "More detail");
+  app.add_flag("-v,--verbose", globals().verbose, "More details");
   app.add_option("--runs", globals().runs, "The folder that holds the runs")
       ->capture_default_str()
       ->type_name("DIR");
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   app.footer(
-      "Start with `tools/demo`, or `calque data check configs/demo.yaml`. `calque COMMAND --help` has an "
-      "example each.");
+      "Start with `tools/demo`, or `calque data check configs/demo.yaml`. `calque COMMAND --help` shows an "
+      "example.");
   for (const auto add : add_functions) add(app);
   app.parse_complete_callback(start_log);
 
+  std::signal(SIGPIPE, SIG_IGN);  // a closed stderr must not end a training run
   std::vector<std::string> words(argv + 1, argv + argc);
   log::start(log::Verbosity::normal);
   if (!words.empty() && words.front() == "complete") {

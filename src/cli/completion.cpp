@@ -1,9 +1,9 @@
-// calque completion: scripts for bash, zsh and fish. They ask calque itself (`calque complete -- WORDS…`), so
-// that subcommands, options, configuration keys and runs are always those of the program that is there.
+// calque completion: scripts for bash, zsh and fish. They call calque itself (`calque complete -- WORDS…`),
+// so that subcommands, options, configuration keys and runs always match the installed program.
 #include "calque/base/config.h"
 #include "calque/base/error.h"
 #include "calque/cli/command.h"
-#include "calque/train/run_config.h"
+#include "calque/runs/run_config.h"
 
 namespace calque::cli {
 namespace {
@@ -12,7 +12,7 @@ constexpr std::string_view bash_script =
     R"sh(# bash completion for calque: source this, or put it where bash-completion looks
 _calque() {
   local candidates
-  # «=» splits words in bash; a key before it is one word again here
+  # "=" splits words in bash; the key before it is one word again here
   local current="${COMP_WORDS[COMP_CWORD]}"
   mapfile -t candidates < <("${COMP_WORDS[0]}" complete -- "${COMP_WORDS[@]:1:COMP_CWORD-1}" "$current" 2>/dev/null)
   COMPREPLY=("${candidates[@]}")
@@ -57,7 +57,7 @@ std::vector<std::string> run_names() {
   return names;
 }
 
-// What the next positional argument of a command wants, after `given` of them.
+// The type of a command's next positional argument, after `given` of them.
 std::string wanted_type(const CLI::App& command, int given) {
   std::string type;
   for (const CLI::Option* option : command.get_options()) {
@@ -88,7 +88,7 @@ std::vector<std::string> candidates(const CLI::App& root, const std::vector<std:
       ++positionals;
     }
   }
-  // bash hands «run=fi» over as three words, and wants the last one completed.
+  // bash passes "run=fi" as three words and completes the last one.
   const size_t count = words.size();
   if (count >= 2 && words[count - 1] == "=" && words[count - 2] == "run") return run_names();
   std::vector<std::string> found;

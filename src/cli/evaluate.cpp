@@ -1,12 +1,11 @@
 // calque evaluate: a test set translated and scored.
-#include "calque/train/evaluation.h"
+#include "calque/runs/evaluation.h"
 
-#include "calque/base/error.h"
 #include "calque/base/log.h"
 #include "calque/base/units.h"
 #include "calque/cli/command.h"
 #include "calque/cli/model_options.h"
-#include "calque/cli/test_set.h"
+#include "calque/cli/test_set_options.h"
 
 namespace calque::cli {
 namespace {
@@ -16,29 +15,31 @@ struct EvaluateOptions {
   TestSetOptions test;
   ModelOptions running;
   ScoringOptions scoring;
-  bool anew = false;
+  bool again = false;
   bool as_json = false;
 };
 
-void run_evaluate(EvaluateOptions& options) {
+void print_evaluation(const Evaluation& evaluation) {
+  const EvaluationFacts& facts = evaluation.facts;
+  const double loss = facts.loss.value_or(0);
+  print(evaluation.scores.to_text());
+  print(
+      fmt::format("loss {:.4f} nats per token, perplexity {:.2f}\nlength ratio {:.3f}; untranslated {}, "
+                  "empty {}, cut off {}\n"
+                  "{:.0f} sentences per second, {} tokens per second, beam {}\n",
+                  loss, std::exp(loss), facts.length_ratio, format_share(facts.untranslated),
+                  format_share(facts.empty), format_share(facts.cut_off), facts.sentences_per_second,
+                  format_count(std::llround(facts.tokens_per_second)), facts.beam));
+}
+
+void run_evaluate(const EvaluateOptions& options) {
   const ModelSource source = find_model(runs_folder(), options.model);
-  const TestSet test = open_test_set(options.test, source.config ? &*source.config : nullptr);
+  const TestSet test = open_test_set(options.test, [&] { return default_test_set(source); });
   const auto translator = open_model(source, options.running);
-  const Evaluation evaluation = evaluate_model(source, *translator, test, options.scoring, options.anew);
-  if (options.as_json) {
-    print_json(evaluation.to_json());
-  } else {
-    const auto fact = [&](const char* name) { return evaluation.facts.value(name, 0.0); };
-    print(evaluation.scores.to_text());
-    print(fmt::format(
-        "loss {:.4f} nats a token, perplexity {:.2f}\nlength ratio {:.3f}; untranslated {}, empty {}, cut "
-        "off {}\n{:.0f} sentences a second, {} tokens a second, beam {}\n",
-        fact("loss"), fact("perplexity"), fact("length_ratio"), format_share(fact("untranslated")),
-        format_share(fact("empty")), format_share(fact("cut_off")), fact("sentences_per_second"),
-        format_count(std::llround(fact("tokens_per_second"))), translator->config().beam));
-  }
+  const Evaluation evaluation = evaluate_model(source, *translator, test, options.scoring, options.again);
+  options.as_json ? print_json(evaluation.to_json()) : print_evaluation(evaluation);
   if (source.run) {
-    log::info("{}: hypotheses, references and scores by sentence",
+    log::info("{}: hypotheses, references and scores per sentence",
               (*source.run / "evaluations" / test.name).string());
   }
 }
@@ -51,14 +52,13 @@ void add_evaluate_command(CLI::App& app) {
                                   "calque evaluate demo --data data/everyday/test.tsv");
   command->add_option("MODEL", options.model, "A run or a checkpoint")->required()->type_name(wants_run);
   add_test_set_options(*command, options.test);
-  add_search_options(*command, options.running);
-  add_shots_option(*command, options.running);
+  add_decode_options(*command, options.running);
   add_thread_options(*command, options.running);
-  command->add_option("--chrf-word-order", options.scoring.chrf.word_order, "Words in chrF; 2: chrF++")
+  command->add_option("--chrf-word-order", options.scoring.chrf.word_order, "Word n-grams in chrF; 2: chrF++")
       ->check(CLI::Range(0, 6))
       ->capture_default_str();
-  command->add_flag("--anew", options.anew, "Translate again, even where the same was done before");
-  command->add_flag("--json", options.as_json, "The scores as JSON");
+  command->add_flag("--again", options.again, "Translate again, even if the same evaluation is stored");
+  command->add_flag("--json", options.as_json, "Print the scores as JSON");
   command->callback([] { run_evaluate(options); });
 }
 

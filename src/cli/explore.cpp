@@ -5,8 +5,8 @@
 #include "calque/base/file.h"
 #include "calque/base/log.h"
 #include "calque/cli/command.h"
-#include "calque/evaluate/page.h"
 #include "calque/explore/experiment.h"
+#include "calque/report/page.h"
 
 namespace calque::cli {
 namespace {
@@ -23,14 +23,14 @@ struct ExploreOptions {
 void list_experiments(bool as_json) {
   nlohmann::json all = nlohmann::json::array();
   for (const Experiment& one : all_experiments()) {
-    std::string knobs;
+    std::string shown;
     nlohmann::json values = nlohmann::json::object();
-    for (const auto& [name, knob] : one.knobs) values[name] = knob.value;
-    all.push_back({{"name", one.name}, {"summary", one.summary}, {"knobs", values}});
+    for (const auto& [name, parameter] : one.parameters) values[name] = parameter.value;
+    all.push_back({{"name", one.name}, {"summary", one.summary}, {"parameters", values}});
     if (as_json) continue;
-    for (const auto& [name, knob] : one.knobs)
-      knobs += fmt::format("{}{}={:g}", knobs.empty() ? "" : " ", name, knob.value);
-    print(fmt::format("{:<16} {}{}\n", one.name, one.summary, knobs.empty() ? "" : "  [" + knobs + "]"));
+    for (const auto& [name, parameter] : one.parameters)
+      shown += fmt::format("{}{}={:g}", shown.empty() ? "" : " ", name, parameter.value);
+    print(fmt::format("{:<16} {}{}\n", one.name, one.summary, shown.empty() ? "" : "  [" + shown + "]"));
   }
   if (as_json) print_json(all);
 }
@@ -56,14 +56,14 @@ void run_explore(ExploreOptions& options) {
   if (options.name.empty() && options.html.empty() && options.figures.empty())
     return list_experiments(options.as_json);
   if (options.name.empty() && !options.set.empty())
-    throw UserError("--set needs an experiment: knobs differ from one to the next");
+    throw UserError("--set needs an experiment: each has its own parameters");
   std::vector<std::string> names;
   for (const Experiment& one : all_experiments()) {
     if (options.name.empty() && (!one.needs_model || !options.experiment.model.empty()))
       names.push_back(one.name);
   }
   if (!options.name.empty()) names = {options.name};
-  Page page("Attention, tried out");
+  Page page("Attention experiments");
   bool holds = true;
   for (const std::string& name : names) {
     const ExperimentResult result = run_experiment(name, options.set, options.experiment);
@@ -93,15 +93,22 @@ void add_explore_command(CLI::App& app) {
   CLI::App* command =
       add_command(app, "explore", "The attention experiments, with their numbers and pictures",
                   "calque explore single-head --set t=8 --html single.html");
-  command->add_option("EXPERIMENT", options.name, "Which; without one they are listed")->type_name("NAME");
-  command->add_option("--set", options.set, "Turn a knob, as in t=8")->type_name("KNOB=VALUE");
-  command->add_option("--seed", options.experiment.seed, "What is drawn from")->capture_default_str();
-  command->add_option("--model", options.experiment.model, "For `trained`: which run")->type_name(wants_run);
-  command->add_option("--html", options.html, "Draw it in one page; without an experiment, all of them")
+  command->add_option("EXPERIMENT", options.name, "Its name; without one they are listed")->type_name("NAME");
+  command->add_option("--set", options.set, "Set a parameter of the experiment, such as t=8")
+      ->type_name("NAME=VALUE");
+  command->add_option("--seed", options.experiment.seed, "Random seed")->capture_default_str();
+  command->add_option("--model", options.experiment.model, "For `trained`: the run to look at")
+      ->type_name(wants_run);
+  command
+      ->add_option("--data", options.experiment.data,
+                   "For `trained`: pairs to look at; default: the run's data.valid")
       ->type_name("FILE");
-  command->add_option("--figures", options.figures, "Write each figure as a picture of its own")
-      ->type_name("DIR");
-  command->add_flag("--json", options.as_json, "Values and claims as JSON");
+  command
+      ->add_option("--html", options.html,
+                   "Write a page with pictures; without an experiment, of all of them")
+      ->type_name("FILE");
+  command->add_option("--figures", options.figures, "Write each figure as an SVG file")->type_name("DIR");
+  command->add_flag("--json", options.as_json, "Print values and claims as JSON");
   command->callback([] { run_explore(options); });
 }
 

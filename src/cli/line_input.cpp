@@ -17,7 +17,12 @@ constexpr size_t longest_line = 16 << 20;
 }  // namespace
 
 LineInput::LineInput(std::vector<std::filesystem::path> files) : files_(std::move(files)) {
-  for (const auto& file : files_) {
+  if (files_.size() == 1 && files_.front() == "-") files_.clear();
+  for (auto& file : files_) {
+    if (file == "-") file = "/dev/stdin";
+    if (std::filesystem::exists(file) && !std::filesystem::is_regular_file(file) &&
+        !std::filesystem::is_directory(file))
+      continue;  // a pipe is read once, and its size is not known
     check_readable(file);
     total_bytes_ += static_cast<int64_t>(std::filesystem::file_size(file));
   }
@@ -53,7 +58,7 @@ std::optional<std::string> LineInput::next_of_stdin(bool wait) {
     buffer_.erase(0, begin_);
     begin_ = 0;
     if (buffer_.size() > longest_line)
-      throw UserError(fmt::format("stdin:{}: a line of over 16 MB: this is no text", stdin_lines_ + 1));
+      throw UserError(fmt::format("stdin:{}: a line of over 16 MB: this is not text", stdin_lines_ + 1));
     if (!wait) {
       pollfd ready{STDIN_FILENO, POLLIN, 0};
       if (poll(&ready, 1, 0) == 0) return std::nullopt;

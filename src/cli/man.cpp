@@ -73,7 +73,7 @@ std::string man_page(const CLI::App& app) {
 }  // namespace
 
 void add_man_command(CLI::App& app) {
-  add_command(app, "man", "The manual page, in man's own format", "calque man | man -l -")->callback([&app] {
+  add_command(app, "man", "Print the manual page", "calque man | man -l -")->callback([&app] {
     print(man_page(app));
   });
 }

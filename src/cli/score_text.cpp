@@ -2,8 +2,8 @@
 #include "calque/base/error.h"
 #include "calque/base/text.h"
 #include "calque/cli/command.h"
-#include "calque/evaluate/text_scores.h"
-#include "calque/train/evaluation.h"
+#include "calque/metrics/text_scores.h"
+#include "calque/runs/evaluation.h"
 
 namespace calque::cli {
 namespace {
@@ -49,38 +49,39 @@ void run_score_text(ScoreTextOptions& options) {
 
 void add_score_text_command(CLI::App& app) {
   static ScoreTextOptions options;
-  CLI::App* command =
-      add_command(app, "score-text", "Score a file of translations: BLEU, chrF, TER, as sacreBLEU does",
-                  "calque score-text --hypothesis out.en --reference ref.en --metrics bleu chrf");
-  command->add_option("--hypothesis", options.hypothesis, "Translations, a line each")
+  CLI::App* command = add_command(
+      app, "score-text", "Score a file of translations with BLEU, chrF and TER, as sacreBLEU does",
+      "calque score-text --hypothesis out.en --reference ref.en --metrics bleu chrf");
+  command->add_option("--hypothesis", options.hypothesis, "Translations, one per line")
       ->required()
       ->type_name("FILE");
   command->add_option("--reference", options.references, "References, one or more files")
       ->required()
       ->type_name("FILE");
-  command->add_option("--metrics,-m", options.scoring.metrics, "bleu, chrf, ter")
+  command->add_option("--metrics,-m", options.scoring.metrics, "Metrics: bleu, chrf, ter")
       ->check(CLI::IsMember({"bleu", "chrf", "ter"}))
       ->capture_default_str();
-  command->add_option("--tokenize", options.tokenize, "BLEU's words: 13a, intl, char, none")
+  command->add_option("--tokenize", options.tokenize, "BLEU tokenizer: 13a, intl, char, none")
       ->check(CLI::IsMember({"13a", "intl", "char", "none"}))
       ->capture_default_str();
-  command->add_flag("--lowercase", options.lowercase, "BLEU without regard to case");
-  command->add_option("--smooth,--smooth-method", options.smooth, "BLEU's smoothing: exp, floor, add-k, none")
+  command->add_flag("--lowercase", options.lowercase, "Ignore case in BLEU");
+  command->add_option("--smooth,--smooth-method", options.smooth, "BLEU smoothing: exp, floor, add-k, none")
       ->check(CLI::IsMember({"exp", "floor", "add-k", "none"}))
       ->capture_default_str();
-  command->add_option("--smooth-value", options.smooth_value, "Of floor (0.1) and add-k (1)");
-  command->add_option("--chrf-word-order", options.scoring.chrf.word_order, "Words in chrF; 2: chrF++")
+  command->add_option("--smooth-value", options.smooth_value,
+                      "Smoothing value; default: 0.1 for floor, 1 for add-k");
+  command->add_option("--chrf-word-order", options.scoring.chrf.word_order, "Word n-grams in chrF; 2: chrF++")
       ->check(CLI::Range(0, 6))
       ->capture_default_str();
-  command->add_flag("--chrf-lowercase", options.scoring.chrf.lowercase, "chrF without regard to case");
-  command->add_flag("--ter-case-sensitive", options.scoring.ter.case_sensitive, "TER with regard to case");
+  command->add_flag("--chrf-lowercase", options.scoring.chrf.lowercase, "Ignore case in chrF");
+  command->add_flag("--ter-case-sensitive", options.scoring.ter.case_sensitive, "Respect case in TER");
   command
       ->add_option("--resamples,--confidence-n", options.scoring.resamples,
-                   "Resamples for the 95 % intervals; 0: none")
+                   "Bootstrap resamples for the 95 % intervals; 0: none")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
-  command->add_option("--seed", options.scoring.seed, "Of the resampling")->capture_default_str();
-  command->add_flag("--json", options.as_json, "The scores as JSON");
+  command->add_option("--seed", options.scoring.seed, "Random seed of the resampling")->capture_default_str();
+  command->add_flag("--json", options.as_json, "Print the scores as JSON");
   command->callback([] { run_score_text(options); });
 }
 

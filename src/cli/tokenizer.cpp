@@ -1,4 +1,4 @@
-// calque tokenizer: train one, and use one as a filter.
+// calque tokenizer: train a tokenizer, or use one as a filter.
 #include "calque/data/tokenizer.h"
 
 #include <iostream>
@@ -68,7 +68,7 @@ void decode(const TokenizerOptions& options) {
     for (std::string word; words >> word;) {
       const auto id = parse_count(word);
       if (!id || *id < 0 || *id >= tokenizer.size()) {
-        throw UserError(fmt::format("stdin:{}: \"{}\" is no piece; ids go from 0 to {}", number,
+        throw UserError(fmt::format("stdin:{}: \"{}\" is not a token id; ids go from 0 to {}", number,
                                     shorten(word, 40), tokenizer.size() - 1));
       }
       ids.push_back(static_cast<int32_t>(*id));
@@ -95,26 +95,27 @@ void add_tokenizer_command(CLI::App& app) {
   train_command->add_option("-o,--output", options.output, "The model to write")
       ->required()
       ->type_name("FILE");
-  train_command->add_option("--vocabulary", options.config.vocabulary, "How many pieces")
+  train_command->add_option("--vocabulary", options.config.vocabulary, "Vocabulary size")
       ->capture_default_str()
       ->check(CLI::Range(264, 1'000'000));
-  train_command->add_option("--kind", options.kind, "How they are learnt")
+  train_command->add_option("--kind", options.kind, "How the pieces are learned")
       ->capture_default_str()
       ->check(CLI::IsMember({"bpe", "unigram"}));
-  train_command->add_flag("--no-nfkc", options.identity, "Keep the text as it is: no Unicode normalisation");
+  train_command->add_flag("--no-nfkc", options.identity, "No Unicode normalisation");
   train_command->callback([] { train_model(options); });
 
-  CLI::App* encode_command = add_command(*tokenizer, "encode", "Text on stdin to ids on stdout, a line each",
-                                         "echo \"Il fait beau.\" | calque tokenizer encode fr-en.model");
+  CLI::App* encode_command =
+      add_command(*tokenizer, "encode", "Encode text from stdin as ids, one line per line",
+                  "echo \"Il fait beau.\" | calque tokenizer encode fr-en.model");
   encode_command->add_option("MODEL", options.model, "SentencePiece model")->required()->type_name("FILE");
-  encode_command->add_flag("--pieces", options.pieces, "Pieces instead of ids");
+  encode_command->add_flag("--pieces", options.pieces, "Print pieces instead of ids");
   encode_command->add_option("--sampling", options.config.sampling, "BPE-dropout or unigram sampling")
       ->check(CLI::Range(0.0, 0.99));
-  encode_command->add_option("--seed", options.seed, "What sampling draws from")->capture_default_str();
+  encode_command->add_option("--seed", options.seed, "Random seed of sampling")->capture_default_str();
   encode_command->callback([] { encode(options); });
 
   CLI::App* decode_command = add_command(
-      *tokenizer, "decode", "Ids on stdin to text on stdout, a line each",
+      *tokenizer, "decode", "Decode ids from stdin to text, one line per line",
       "echo \"Il fait beau.\" | calque tokenizer encode fr-en.model | calque tokenizer decode fr-en.model");
   decode_command->add_option("MODEL", options.model, "SentencePiece model")->required()->type_name("FILE");
   decode_command->callback([] { decode(options); });

@@ -1,74 +1,128 @@
-// calque train: a run from its configuration.
+// calque train, calque resume: a run from its configuration, or from where it stopped.
 #include "calque/base/error.h"
 #include "calque/base/log.h"
 #include "calque/base/units.h"
 #include "calque/cli/command.h"
-#include "calque/train/training.h"
-#include "calque/train/trial.h"
+#include "calque/train/dry_run.h"
+#include "calque/train/overfit_check.h"
+#include "calque/train/resume_check.h"
+#include "calque/train/training_loop.h"
 
 namespace calque::cli {
 namespace {
 
-using nlohmann::json;
+namespace fs = std::filesystem;
 
 struct TrainCommandOptions {
-  std::filesystem::path config;
+  fs::path config;
+  std::string run;
   std::vector<std::string> overrides;
   TrainingOptions training;
   bool dry_run = false;
   bool as_json = false;
 };
 
-void print_estimate(const json& e) {
-  const json& p = e["parameters"];
-  const auto count = [](const json& value) { return format_count(value.get<int64_t>()); };
-  print(
-      fmt::format("parameters        {:>14}\n  embedding       {:>14}\n  attention       {:>14}\n  "
-                  "feed-forward    {:>14}\n  norms           {:>14}\n",
-                  count(p["total"]), count(p["embedding"]), count(p["attention"]), count(p["feed_forward"]),
-                  count(p["norms"])));
-  print(fmt::format("  output          {:>14}\n", p["output"] == 0 ? "tied" : count(p["output"])));
-  print(fmt::format(
-      "pairs             {:>14}\ntokens an epoch   {:>14}\nsteps an epoch    {:>14}\nsteps in all      "
-      "{:>14}\n",
-      count(e["pairs"]), count(e["tokens_per_epoch"]), count(e["steps_per_epoch"]), count(e["steps"])));
-  print(fmt::format("tokens a second   {:>14}\ntime, about       {:>14}\nmemory, about     {:>14}\n",
-                    format_count(static_cast<int64_t>(e["tokens_per_second"].get<double>())),
-                    format_seconds(e["minutes"].get<double>() * 60),
-                    format_bytes(e["peak_bytes"].get<int64_t>())));
+void print_estimate(const TrainingEstimate& e) {
+  const auto line = [](const char* name, const std::string& value) {
+    print(fmt::format("{:<18}{:>14}\n", name, value));
+  };
+  line("parameters", format_count(e.parameters));
+  line("  embedding", format_count(e.embedding));
+  line("  attention", format_count(e.attention));
+  line("  MLP", format_count(e.mlp));
+  line("  norms", format_count(e.norms));
+  line("  output", e.output == 0 ? "tied" : format_count(e.output));
+  line("pairs", format_count(e.pairs));
+  line("tokens per epoch", format_count(std::llround(e.tokens_per_epoch)));
+  line("steps per epoch", format_count(e.steps_per_epoch));
+  line("steps in total", format_count(std::llround(e.steps)));
+  line("tokens per second", format_count(std::llround(e.tokens_per_second)));
+  line("time, about", format_seconds(e.minutes * 60));
+  line("memory, about", format_bytes(e.peak_bytes));
+}
+
+void report_overfit(const OverfitResult& result, bool as_json) {
+  if (as_json) print_json(result.to_json());
+  if (result.interrupted) throw Exit{exit_interrupted};
+  if (!result.overfitted) {
+    log::error("the model cannot overfit one batch: loss {:.3f} → {:.3f} in {} steps", result.first_loss,
+               result.loss, result.steps);
+    throw Exit{exit_failed};
+  }
+  log::info("the model can learn: loss {:.3f} → {:.3f} on one batch in {} steps", result.first_loss,
+            result.loss, result.steps);
+}
+
+void report_training(const TrainingResult& result, bool as_json) {
+  if (as_json) print_json(result.to_json());
+  if (result.end == TrainingEnd::interrupted) throw Exit{exit_interrupted};
+  log::info("{}: checkpoints/best is the model, report.html shows how it went", result.run.string());
+}
+
+// A run named on the command line: under the runs folder, or a path.
+fs::path find_run(const std::string& name) {
+  for (const fs::path& folder : {runs_folder() / name, fs::path(name)}) {
+    if (fs::exists(folder / "config.yaml")) return folder;
+  }
+  throw UserError(fmt::format("{}: no such run", (runs_folder() / name).string()), "`ls runs` shows them");
+}
+
+void resume(const fs::path& run, const std::vector<std::string>& overrides, bool as_json) {
+  RunConfig config = read_stored_run_config(run, overrides);
+  config.run = fs::absolute(run).lexically_normal().filename().string();
+  TrainingOptions training;
+  training.runs = fs::absolute(run).lexically_normal().parent_path();
+  if (fs::equivalent(training.runs, runs_folder())) training.runs = runs_folder();
+  training.resume = true;
+  report_training(train(config, training), as_json);
+}
+
+// The stored configuration counts; what the file says otherwise is reported.
+void resume_from_file(const TrainCommandOptions& options) {
+  const RunConfig file = read_run_config(options.config, options.overrides);
+  const fs::path run = runs_folder() / file.run;
+  if (!fs::exists(run / "config.yaml"))
+    throw UserError(fmt::format("{}: there is no such run to resume", run.string()), "leave --resume out");
+  for (const ConfigChange& change : changed_keys(read_stored_run_config(run, options.overrides), file)) {
+    if (change.key == "run") continue;
+    log::warn("{}: the run has {}, {} has {}; kept as it is (put {}=… on the command line to change it)",
+              change.key, change.before, options.config.string(), change.now, change.key);
+  }
+  resume(run, options.overrides, options.as_json);
+}
+
+std::string named_run(const std::vector<std::string>& overrides) {
+  for (const std::string& one : overrides) {
+    if (one.starts_with("run=")) return one.substr(4);
+  }
+  throw UserError("--resume without a configuration needs the run's name", "`calque resume RUN` is shorter");
 }
 
 void run_training(TrainCommandOptions& options) {
   options.training.runs = runs_folder();
-  const RunConfig config = read_run_config(options.config, options.overrides);
+  if (options.config.string().find('=') != std::string::npos && !fs::exists(options.config)) {
+    options.overrides.insert(options.overrides.begin(),
+                             options.config.string());  // no configuration was given
+    options.config.clear();
+  }
   if (options.training.resume && options.training.fresh)
     throw UserError("--resume and --fresh exclude each other");
+  if (options.config.empty() && options.training.resume)
+    return resume(find_run(named_run(options.overrides)), options.overrides, options.as_json);
+  if (options.config.empty()) throw UserError("CONFIG is missing", "for example configs/demo.yaml");
+  if (!fs::exists(options.config) && fs::exists(fs::path("configs") / (options.config.string() + ".yaml")))
+    throw UserError(fmt::format("{}: no such file", options.config.string()),
+                    fmt::format("did you mean configs/{}.yaml?", options.config.string()));
+  if (options.training.resume) return resume_from_file(options);
+  const RunConfig config = read_run_config(options.config, options.overrides);
   if (options.dry_run) {
-    const json estimate = estimate_training(config, options.training);
-    options.as_json ? print_json(estimate) : print_estimate(estimate);
+    const TrainingEstimate estimate = estimate_training(config, options.training);
+    options.as_json ? print_json(estimate.to_json()) : print_estimate(estimate);
     return;
   }
-  const TrainingResult result = train(config, options.training);
-  if (options.as_json) print_json(result.summary);
-  const json& s = result.summary;
-  switch (result.end) {
-    case TrainingEnd::overfitted:
-      log::info("the model can learn: loss {:.3f} → {:.3f} on one batch in {} steps",
-                s["first_loss"].get<double>(), s["loss"].get<double>(), s["steps"].get<int64_t>());
-      return;
-    case TrainingEnd::not_overfitted:
-      log::error("the model did not learn one batch by heart: loss {:.3f} → {:.3f} in {} steps",
-                 s["first_loss"].get<double>(), s["loss"].get<double>(), s["steps"].get<int64_t>());
-      throw Exit{exit_failed};
-    case TrainingEnd::interrupted:
-      throw Exit{exit_interrupted};
-    case TrainingEnd::patience:
-      log::info("validation did not improve any more");
-      break;
-    case TrainingEnd::limit:
-      break;
-  }
-  log::info("{}: checkpoints/best is the model, report.html shows how it went", result.run.string());
+  if (config.train.overfit_batch)
+    return report_overfit(overfit_batch(config, options.training), options.as_json);
+  report_training(train(config, options.training), options.as_json);
 }
 
 }  // namespace
@@ -77,15 +131,28 @@ void add_train_command(CLI::App& app) {
   static TrainCommandOptions options;
   CLI::App* command = add_command(app, "train", "Train a model from a configuration",
                                   "calque train configs/demo.yaml train.steps=200");
-  command->add_option("CONFIG", options.config, "Configuration file")->required()->type_name(wants_config);
-  command->add_option("OVERRIDES", options.overrides, "Values that win over the file's")
+  command->add_option("CONFIG", options.config, "Configuration file")->type_name(wants_config);
+  command->add_option("OVERRIDES", options.overrides, "Values that override the file's")
       ->type_name(wants_overrides);
-  command->add_flag("--resume", options.training.resume, "Go on with a run that was stopped");
-  command->add_flag("--fresh", options.training.fresh, "Delete the run if it exists and begin anew");
+  command->add_flag("--resume", options.training.resume,
+                    "Continue a run that was stopped; see `calque resume`");
+  command->add_flag("--fresh", options.training.fresh, "Delete the run if it exists and start again");
   command->add_flag("--dry-run", options.dry_run,
-                    "Parameters, steps, time and memory, from a few timed steps; trains nothing");
-  command->add_flag("--json", options.as_json, "The result as JSON");
+                    "Estimate parameters, steps, time and memory from a few timed steps, without training");
+  command->add_flag("--json", options.as_json, "Print the result as JSON");
   command->callback([] { run_training(options); });
+}
+
+void add_resume_command(CLI::App& app) {
+  static TrainCommandOptions options;
+  CLI::App* command =
+      add_command(app, "resume", "Continue a run that was stopped, with its stored configuration",
+                  "calque resume demo train.steps=3000");
+  command->add_option("RUN", options.run, "A run by its name or folder")->required()->type_name(wants_run);
+  command->add_option("OVERRIDES", options.overrides, "Values to change from here on")
+      ->type_name(wants_overrides);
+  command->add_flag("--json", options.as_json, "Print the result as JSON");
+  command->callback([] { resume(find_run(options.run), options.overrides, options.as_json); });
 }
 
 }  // namespace calque::cli

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "calque/base/error.h"
+#include "calque/base/file.h"
 #include "calque/base/log.h"
 #include "calque/base/progress.h"
 #include "calque/base/text.h"
@@ -20,6 +21,7 @@ struct TranslateOptions {
   std::string prefix;
   bool scores = false;
   bool as_json = false;
+  std::filesystem::path output;
 };
 
 nlohmann::json as_json(const Translator& translator, const Translation& translation) {
@@ -27,7 +29,12 @@ nlohmann::json as_json(const Translator& translator, const Translation& translat
   for (const TranslatedText& one : translation.best) {
     nlohmann::json pieces = nlohmann::json::array(), log_probabilities = nlohmann::json::array();
     for (const Hypothesis& part : one.parts) {
-      for (const int32_t id : part.tokens) pieces.push_back(translator.tokenizer().piece(id));
+      // A forced prefix has no log-probabilities; the end token has one.
+      const size_t searched =
+          part.token_log_probabilities.size() - (part.ended && !part.token_log_probabilities.empty());
+      for (size_t i = part.tokens.size() - searched; i < part.tokens.size(); ++i)
+        pieces.push_back(translator.tokenizer().piece(part.tokens[i]));
+      if (part.token_log_probabilities.size() > searched) pieces.push_back("</s>");
       for (const float value : part.token_log_probabilities) log_probabilities.push_back(value);
     }
     best.push_back({{"text", one.text},
@@ -39,10 +46,14 @@ nlohmann::json as_json(const Translator& translator, const Translation& translat
   }
   std::string source;
   for (const std::string& part : translation.sources) source += (source.empty() ? "" : " ") + part;
-  return {{"source", source}, {"translation", translation.text()}, {"nbest", best}};
+  return {{"source", source},
+          {"translation", translation.text()},
+          {"looped", translation.looped},
+          {"copied", translation.copied},
+          {"nbest", best}};
 }
 
-// The lines of one translation: one, unless several are asked for.
+// One line per translation of the n-best list.
 std::string as_text(const Translation& translation, int64_t line, bool nbest, bool scores) {
   std::string text;
   for (const TranslatedText& one : translation.best) {
@@ -54,36 +65,45 @@ std::string as_text(const Translation& translation, int64_t line, bool nbest, bo
 }
 
 void run_translate(TranslateOptions& options) {
-  if (options.files.empty() && isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1)
+  if (options.files.empty() && options.output.empty() && isatty(STDIN_FILENO) == 1 &&
+      isatty(STDOUT_FILENO) == 1)
     return run_prompt(options.model, options.running, options.prefix);
   LineInput input(options.files);
   const auto translator = open_model(find_model(runs_folder(), options.model), options.running);
   Progress progress("translating", input.total_bytes(), "bytes");
+  std::unique_ptr<AtomicFile> file;
+  if (!options.output.empty()) file = std::make_unique<AtomicFile>(options.output);
   int64_t bytes = 0;
-  bool told = false;
+  bool warned = false;
   const NextLine next = [&](bool wait) {
     auto line = input.next(wait);
-    if (line && !told && find_invalid_utf8(*line)) {
-      log::warn("{}: not valid UTF-8; what is not is replaced, here and in later lines", input.place());
-      told = true;
+    if (line && !warned && find_invalid_utf8(*line)) {
+      log::warn("{}: not valid UTF-8; invalid bytes are replaced, here and in later lines", input.place());
+      warned = true;
     }
     return line;
   };
   const bool nbest = translator->config().nbest > 1;
   const LineDone done = [&](int64_t line, const Translation& translation) {
     if (!translation.best.front().complete)
-      log::warn("line {}: the translation was cut off at its greatest length", line + 1);
-    print(options.as_json ? as_json(*translator, translation)
-                                    .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
-                                "\n"
-                          : as_text(translation, line, nbest, options.scores));
-    if (std::fflush(stdout) != 0) throw SystemError("stdout", errno);
+      log::warn("line {}: the translation was cut off at the length limit", line + 1);
+    if (translation.looped)
+      log::warn("line {}: the translation repeated itself and was searched for again", line + 1);
+    const std::string text = options.as_json ? json_line(as_json(*translator, translation))
+                                             : as_text(translation, line, nbest, options.scores);
+    if (file) {
+      file->write(text);
+    } else {
+      print(text);
+      flush_stdout();
+    }
     if (input.total_bytes() > 0) {
       progress.advance(input.bytes_read() - bytes);
       bytes = input.bytes_read();
     }
   };
   translator->translate_lines(next, done, options.prefix);
+  if (file) file->commit();
 }
 
 }  // namespace
@@ -93,17 +113,17 @@ void add_translate_command(CLI::App& app) {
   CLI::App* command = add_command(app, "translate", "Translate: a prompt on a terminal, a filter in a pipe",
                                   "echo 'Le chat dort.' | calque translate demo");
   command->add_option("MODEL", options.model, "A run or a checkpoint")->required()->type_name(wants_run);
-  command->add_option("FILES", options.files, "Files to translate, a line each; none: what comes in on stdin")
+  command->add_option("FILES", options.files, "Files to translate, line by line; `-` or none: stdin")
       ->type_name("FILE");
-  command->add_option("--nbest", options.running.nbest, "Show so many translations, each line numbered")
-      ->check(CLI::Range(1, 1000));
-  command->add_flag("--scores", options.scores, "Put each translation's score before it");
-  command->add_option("--prefix", options.prefix, "English that every translation begins with")
+  command->add_option("-o,--output", options.output, "File to write, complete or not at all; default: stdout")
+      ->type_name("FILE");
+  command->add_flag("--scores", options.scores, "Print each translation's score before it");
+  command->add_option("--prefix", options.prefix, "English text that every translation must begin with")
       ->type_name("TEXT");
-  add_search_options(*command, options.running);
-  add_shots_option(*command, options.running);
+  add_decode_options(*command, options.running);
   add_thread_options(*command, options.running);
-  command->add_flag("--json", options.as_json, "A JSON object a line: source, translation, n-best, tokens");
+  command->add_flag("--json", options.as_json,
+                    "Print one JSON object per line: source, translation, n-best, tokens");
   command->callback([] { run_translate(options); });
 }
 

@@ -17,7 +17,8 @@ std::string version_text() {
       "bfloat16: {}",
       CALQUE_VERSION, TORCH_VERSION, CALQUE_SENTENCEPIECE_VERSION, at::get_cpu_capability(),
       std::thread::hardware_concurrency(),
-      fast_bfloat16() ? "fast here (AVX-512 BF16)" : "not fast here: this CPU has no instructions for it");
+      has_bfloat16_instructions() ? "yes (AVX-512 BF16): train.precision=bfloat16 is fast"
+                                  : "no instructions for it: train.precision=bfloat16 is slow");
 }
 
 }  // namespace calque::cli

@@ -17,14 +17,14 @@ BatchSampler::BatchSampler(const TokenStore& store, SequenceFormat format, Batch
     const PairRecord& record = store.record(static_cast<int64_t>(longest.first_record));
     throw UserError(
         fmt::format("train.batch_tokens={} is too small for the pair at line {} (part {} of the corpus), "
-                    "which takes {} rows",
+                    "which needs {} tokens",
                     options_.batch_tokens, record.line, record.part + 1, format_.rows(longest.tokens, 0)),
-        "a larger train.batch_tokens, or a smaller data.max_tokens");
+        "increase train.batch_tokens or decrease data.max_tokens");
   }
 }
 
-// With weight w a group of n pairs is drawn n·w times an epoch: the draws of all epochs form one endless row,
-// in which every n draws show every pair once.
+// The number of draws from a group before `epoch`. With weight w, a group of n pairs has n·w draws per epoch.
+// The draws of all epochs form one endless sequence, in which every block of n draws contains each pair once.
 int64_t BatchSampler::draws_before(const LengthGroup& group, int64_t epoch) const {
   const double weight = options_.weights[group.part];
   return std::llround(
@@ -40,8 +40,8 @@ int64_t BatchSampler::drawn_pair(int64_t group_index, int64_t draw, int64_t epoc
   return static_cast<int64_t>(group.first_record) + order(place % count);
 }
 
-// Fills batches greedily in order of length. Within a group every batch but the first takes equally many
-// pairs, so the plan needs one or two segments a group, however many pairs there are.
+// Fills batches greedily in order of length. Within a group, all batches except the first and the last take
+// the same number of pairs, so that a group needs at most three segments, however many pairs it has.
 void BatchSampler::plan(int64_t epoch) {
   if (epoch == planned_epoch_) return;
   segments_.clear();
@@ -51,24 +51,24 @@ void BatchSampler::plan(int64_t epoch) {
   for (int64_t g = 0; g < static_cast<int64_t>(groups.size()); ++g) {
     const int64_t rows = format_.rows(groups[g].tokens, 0);
     const int64_t draws = draws_before(groups[g], epoch + 1) - draws_before(groups[g], epoch);
-    int64_t dealt = 0;
-    while (dealt < draws) {
+    int64_t assigned = 0;
+    while (assigned < draws) {
       const int64_t room = (options_.batch_tokens - used_rows) / rows;
       if (room == 0) {
         ++batch;
         used_rows = 0;
         continue;
       }
-      const int64_t left = draws - dealt;
-      if (used_rows > 0 || left <= room) {  // the rest of a begun batch, or all that is left
+      const int64_t left = draws - assigned;
+      if (used_rows > 0 || left <= room) {  // fill up a started batch, or take all that are left
         const int64_t take = std::min(room, left);
-        segments_.push_back({g, batch, dealt, take, take});
+        segments_.push_back({g, batch, assigned, take, take});
         used_rows += take * rows;
-        dealt += take;
-      } else {  // as many whole batches as there are
+        assigned += take;
+      } else {  // as many full batches as possible
         const int64_t whole = left / room;
-        segments_.push_back({g, batch, dealt, whole * room, room});
-        dealt += whole * room;
+        segments_.push_back({g, batch, assigned, whole * room, room});
+        assigned += whole * room;
         batch += whole;
       }
     }
@@ -79,26 +79,24 @@ void BatchSampler::plan(int64_t epoch) {
 
 int64_t BatchSampler::steps(int64_t epoch) {
   plan(epoch);
-  return (batches_ + options_.ranks - 1) / options_.ranks;
+  return batches_;
 }
 
 std::vector<int64_t> BatchSampler::pairs(int64_t epoch, int64_t step) {
   plan(epoch);
-  const int64_t place = step * options_.ranks + options_.rank;
-  if (place >= batches_) return {};
+  if (step >= batches_) return {};
   const int64_t batch =
       options_.shuffle
-          ? Permutation(batches_, mix(options_.seed, 0xBA7C4, static_cast<uint64_t>(epoch)))(place)
-          : place;
-  // The last segment that begins at or before the batch, and those before it that reach into it.
-  auto segment =
-      std::upper_bound(segments_.begin(), segments_.end(), batch,
-                       [](int64_t wanted, const Segment& one) { return wanted < one.first_batch; });
+          ? Permutation(batches_, mix(options_.seed, 0xBA7C4, static_cast<uint64_t>(epoch)))(step)
+          : step;
+  // Start at the last segment that begins at or before the batch; segments before it may also contain it.
+  auto segment = std::upper_bound(segments_.begin(), segments_.end(), batch,
+                                  [](int64_t index, const Segment& one) { return index < one.first_batch; });
   std::vector<int64_t> found;
   while (segment != segments_.begin()) {
     --segment;
     const int64_t skipped = (batch - segment->first_batch) * segment->per_batch;
-    if (skipped >= segment->draws) break;  // ends before this batch, as do all that come earlier
+    if (skipped >= segment->draws) break;  // ends before this batch, and so do all earlier segments
     const int64_t end = std::min(skipped + segment->per_batch, segment->draws);
     for (int64_t draw = skipped; draw < end; ++draw) {
       found.push_back(drawn_pair(segment->group, segment->first_draw + draw, epoch));

@@ -1,12 +1,16 @@
 #include "calque/data/batch_stream.h"
 
 #include "calque/base/hash.h"
-#include "calque/data/prepared_data.h"
 
 namespace calque {
 
-BatchStream::BatchStream(BatchStreamOptions options, Tokenizer tokenizer, int64_t epoch, int64_t step)
-    : options_(std::move(options)), tokenizer_(std::move(tokenizer)), epoch_(epoch), step_(step) {
+BatchStream::BatchStream(BatchStreamOptions options, Tokenizer tokenizer, DataCache& cache, int64_t epoch,
+                         int64_t step)
+    : options_(std::move(options)),
+      tokenizer_(std::move(tokenizer)),
+      cache_(cache),
+      epoch_(epoch),
+      step_(step) {
   open_epoch();
 }
 
@@ -17,12 +21,11 @@ void BatchStream::open_epoch() {
   store_options.sampling = options_.sampling;
   store_options.sampling_seed = mix(options_.seed, static_cast<uint64_t>(epoch_));
   sampler_.reset();
-  // Epochs of their own would pile up in the cache, so they share one file; whatever is there of another is
-  // replaced.
-  const auto path = options_.sampled.empty() ? options_.cache / "sampled.tokens" : options_.sampled;
+  // All sampled epochs share one file, which each epoch overwrites, so that they do not fill the cache.
+  const auto path = options_.sampled.empty() ? cache_.folder() / "sampled.tokens" : options_.sampled;
   store_ = std::make_unique<TokenStore>(
-      options_.sampling > 0 ? TokenStore::open_or_build(path, options_.corpus, tokenizer_, store_options)
-                            : prepare_tokens(options_.corpus, tokenizer_, store_options, options_.cache));
+      options_.sampling > 0 ? cache_.tokens_at(path, options_.corpus, tokenizer_, store_options)
+                            : cache_.tokens(options_.corpus, tokenizer_, store_options));
   BatchSamplerOptions sampler_options;
   sampler_options.batch_tokens = options_.batch_tokens;
   sampler_options.seed = options_.seed;
@@ -32,10 +35,11 @@ void BatchStream::open_epoch() {
       sampler_options);
 }
 
-int64_t BatchStream::epoch_rows() const {
-  int64_t rows = 0;
+double BatchStream::epoch_rows() const {
+  double rows = 0;
   for (const LengthGroup& group : store_->groups()) {
-    rows += sampler_->format().rows(group.tokens, 0) * static_cast<int64_t>(group.count);
+    rows += static_cast<double>(sampler_->format().rows(group.tokens, 0)) * static_cast<double>(group.count) *
+            options_.corpus[group.part].weight;
   }
   return rows;
 }

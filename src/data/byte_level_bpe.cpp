@@ -1,6 +1,6 @@
-// The byte-level BPE kind of tokenizer (Radford et al., 2019), as Hugging Face's tokenizer.json describes it:
-// text is split by a pattern, a part's bytes are written as printable characters, and neighbours are joined
-// in the order of a list of merges.
+// ByteLevelBpe: byte-level BPE (Radford et al., 2019) as described by a Hugging Face tokenizer.json. The text
+// is split by regular expressions, the bytes of each part are mapped to printable characters, and adjacent
+// pieces are merged in the order of a list.
 #include <unicode/normalizer2.h>
 #include <unicode/regex.h>
 
@@ -12,6 +12,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/hash.h"
+#include "calque/base/json.h"
 #include "calque/base/text.h"
 #include "calque/base/unicode.h"
 #include "calque/data/tokenizer_model.h"
@@ -21,11 +22,11 @@ namespace {
 
 using nlohmann::json;
 
-// GPT-2's own pattern, which ByteLevel splits by unless told not to.
+// GPT-2's pattern, which the ByteLevel pre-tokenizer uses unless use_regex is false.
 constexpr const char* gpt2_pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-// Printable bytes stand for themselves, the others for characters from U+0100 on.
+// Printable bytes map to the character with the same code, the others to characters from U+0100 on.
 const std::array<char32_t, 256>& byte_characters() {
   static const auto table = [] {
     std::array<char32_t, 256> all{};
@@ -39,7 +40,7 @@ const std::array<char32_t, 256>& byte_characters() {
   return table;
 }
 
-// How a text is cut before anything is joined: by a pattern, or each digit by itself.
+// One step of pre-tokenisation: splits the text before and after each match of the pattern.
 struct Split {
   std::shared_ptr<icu::RegexPattern> pattern;
 };
@@ -47,27 +48,27 @@ struct Split {
 class ByteLevelBpe : public TokenizerModel {
  public:
   ByteLevelBpe(const std::string& text, std::string name) : name_(std::move(name)) {
-    json file = json::parse(text, nullptr, false);
+    json file = parse_json(text, name_);
     if (!file.is_object() || !file.contains("model") || !file["model"].is_object())
       refuse("not a tokenizer.json");
     try {
       read(file);
     } catch (const json::exception& error) {
-      refuse(fmt::format("a value is of the wrong type: {}", error.what()));
+      refuse(fmt::format("a value has the wrong type: {}", error.what()));
     }
     json_ = std::move(file);
   }
 
   std::vector<int32_t> encode(std::string_view text) const override {
     std::vector<int32_t> ids;
-    for_each_part(text, [&](std::string_view part) { add_joined(part, nullptr, 0, ids); });
+    for_each_part(text, [&](std::string_view part) { add_merged(part, nullptr, 0, ids); });
     return ids;
   }
 
   std::vector<int32_t> encode_sampled(std::string_view text, double sampling, uint64_t seed) const override {
     std::vector<int32_t> ids;
-    uint64_t drawn = mix(seed, 0x5A4D);
-    for_each_part(text, [&](std::string_view part) { add_joined(part, &drawn, sampling, ids); });
+    uint64_t random_state = mix(seed, 0x5A4D);
+    for_each_part(text, [&](std::string_view part) { add_merged(part, &random_state, sampling, ids); });
     return ids;
   }
 
@@ -131,13 +132,13 @@ class ByteLevelBpe : public TokenizerModel {
   }
 
   std::vector<int32_t> parts_of(int32_t id) const override {
-    std::vector<int32_t> passed = {id};
-    if (is_control(id)) return passed;
+    std::vector<int32_t> visited = {id};
+    if (is_control(id)) return visited;
     std::vector<int32_t> symbols;
     for (const char32_t character : code_points(piece(id))) {
       if (const auto found = find(to_utf8(std::u32string(1, character)))) symbols.push_back(*found);
     }
-    passed.insert(passed.end(), symbols.begin(), symbols.end());
+    visited.insert(visited.end(), symbols.begin(), symbols.end());
     while (symbols.size() > 1) {
       size_t best = symbols.size();
       Merge best_merge{};
@@ -151,9 +152,9 @@ class ByteLevelBpe : public TokenizerModel {
       if (best == symbols.size()) break;
       symbols[best] = best_merge.id;
       symbols.erase(symbols.begin() + static_cast<int64_t>(best) + 1);
-      passed.push_back(best_merge.id);
+      visited.push_back(best_merge.id);
     }
-    return passed;
+    return visited;
   }
 
  private:
@@ -172,19 +173,19 @@ class ByteLevelBpe : public TokenizerModel {
   void read(const json& file) {
     const json& model = file["model"];
     if (model.value("type", "BPE") != "BPE")
-      refuse(fmt::format("a tokenizer of type {} is not supported",
+      refuse(fmt::format("the tokenizer type {} is not supported",
                          shorten(model["type"].get<std::string>(), 20)),
-             "byte-level BPE is, and SentencePiece as tokenizer.model");
+             "supported are byte-level BPE (tokenizer.json) and SentencePiece (tokenizer.model)");
     ignore_merges_ = model.value("ignore_merges", false);
     if (!model.at("vocab").is_object() || !model.at("merges").is_array())
-      refuse("a value is of the wrong type: vocab or merges");
+      refuse("vocab or merges has the wrong type: expected an object and a list");
     const json added = file.value("added_tokens", json::array());
     size_t count = 0;
     for (const auto& [text, id] : model.at("vocab").items())
       count = std::max<size_t>(count, check_id(id) + 1);
     for (const json& token : added) count = std::max<size_t>(count, check_id(token.at("id")) + 1);
     pieces_.resize(count);
-    control_.assign(count, true);  // an id without a piece never comes out
+    control_.assign(count, true);  // so that ids without a piece are never decoded
     for (const auto& [text, id] : model["vocab"].items()) {
       pieces_[id.get<size_t>()] = text;
       control_[id.get<size_t>()] = false;
@@ -208,14 +209,16 @@ class ByteLevelBpe : public TokenizerModel {
     if (file.contains("pre_tokenizer") && !file["pre_tokenizer"].is_null())
       byte_level = read_split(file["pre_tokenizer"]);
     if (!byte_level)
-      refuse("its pieces are not byte-level", "a SentencePiece tokenizer.model is needed for it");
+      refuse("the tokenizer is not byte-level",
+             "use the model's SentencePiece file (tokenizer.model) instead");
     read_begin_and_end(file.value("post_processor", json()));
     for (const int32_t id : {begin_, end_}) {
-      if (id < 0 || id >= size()) refuse("it does not say which pieces begin and end a text");
+      if (id < 0 || id >= size()) refuse("the post-processor has no begin and end tokens");
     }
   }
 
-  // The template's first piece begins a text; the other one that it knows, or else the same, ends it.
+  // The first token of the template begins a text. The other token that the template lists ends it; if it
+  // lists only one token, that one does both.
   void read_begin_and_end(const json& processor) {
     if (!processor.is_object() || processor.value("type", "") != "TemplateProcessing") return;
     const json known = processor.value("special_tokens", json::object());
@@ -230,7 +233,7 @@ class ByteLevelBpe : public TokenizerModel {
   }
 
   size_t check_id(const json& id) const {
-    if (!id.is_number_unsigned() || id.get<uint64_t>() > 10'000'000) refuse("an id is no sound number");
+    if (!id.is_number_unsigned() || id.get<uint64_t>() > 10'000'000) refuse("invalid token id");
     return id.get<size_t>();
   }
 
@@ -244,13 +247,13 @@ class ByteLevelBpe : public TokenizerModel {
       } else {
         const auto text = merge.get<std::string>();
         const size_t blank = text.find(' ');
-        if (blank == std::string::npos) refuse("a merge is not of two parts");
+        if (blank == std::string::npos) refuse("invalid merge: expected two pieces, separated by a space");
         left = text.substr(0, blank);
         right = text.substr(blank + 1);
       }
       const auto a = find(left), b = find(right), joined = find(left + right);
       if (!a || !b || !joined)
-        refuse(fmt::format("a merge of unknown pieces: {} {}", shorten(left, 30), shorten(right, 30)));
+        refuse(fmt::format("a merge has unknown pieces: {} {}", shorten(left, 30), shorten(right, 30)));
       merges_.try_emplace(pair_key(*a, *b), Merge{rank++, *joined});
       merge_texts_.emplace_back(left, right);
     }
@@ -258,11 +261,12 @@ class ByteLevelBpe : public TokenizerModel {
 
   void read_normalizer(const json& normalizer) {
     if (normalizer.value("type", "") != "NFC")
-      refuse(fmt::format("normalizer {} is not supported", shorten(normalizer.value("type", "?"), 20)));
+      refuse(fmt::format("the normalizer {} is not supported; only NFC is",
+                         shorten(normalizer.value("type", "?"), 20)));
     nfc_ = true;
   }
 
-  // True if it ends in bytes.
+  // Adds the splits of a pre-tokenizer. Returns true if it is byte-level.
   bool read_split(const json& step) {
     const std::string type = step.value("type", "");
     if (type == "Sequence") {
@@ -271,7 +275,7 @@ class ByteLevelBpe : public TokenizerModel {
       return bytes;
     }
     if (type == "ByteLevel") {
-      if (step.value("add_prefix_space", false)) add_blank_ = true;
+      if (step.value("add_prefix_space", false)) add_prefix_space_ = true;
       if (step.value("use_regex", true)) add_split(gpt2_pattern);
       return true;
     }
@@ -284,11 +288,11 @@ class ByteLevelBpe : public TokenizerModel {
       add_split(step["pattern"]["Regex"].get<std::string>());
       return false;
     }
-    refuse(fmt::format("pre-tokenizer {} is not supported", shorten(type, 20)));
+    refuse(fmt::format("the pre-tokenizer {} is not supported", shorten(type, 20)));
   }
 
   void add_split(std::string pattern) {
-    // ICU's \s leaves out some blanks that others' has.
+    // ICU's \s matches fewer white-space characters than Hugging Face's does.
     for (size_t at = 0; (at = pattern.find('\\', at)) != std::string::npos; at += 2) {
       if (at + 1 >= pattern.size()) break;
       if (pattern[at + 1] == 's')
@@ -300,7 +304,7 @@ class ByteLevelBpe : public TokenizerModel {
     UParseError place;
     Split split;
     split.pattern.reset(icu::RegexPattern::compile(icu::UnicodeString::fromUTF8(pattern), place, status));
-    if (U_FAILURE(status)) refuse("a pattern of its pre-tokenizer is not understood");
+    if (U_FAILURE(status)) refuse("the pre-tokenizer has an invalid regular expression");
     splits_.push_back(std::move(split));
   }
 
@@ -312,7 +316,7 @@ class ByteLevelBpe : public TokenizerModel {
       UErrorCode status = U_ZERO_ERROR;
       whole = icu::Normalizer2::getNFCInstance(status)->normalize(whole, status);
     }
-    if (add_blank_ && whole.length() > 0 && whole.charAt(0) != u' ') whole.insert(0, u' ');
+    if (add_prefix_space_ && whole.length() > 0 && whole.charAt(0) != u' ') whole.insert(0, u' ');
     cut(whole, 0, use);
   }
 
@@ -337,10 +341,12 @@ class ByteLevelBpe : public TokenizerModel {
     if (at < text.length()) cut(text.tempSubString(at), step + 1, use);
   }
 
-  // Joins a part's bytes by the merges, the lowest rank first and of equals the leftmost; with `drawn`, each
-  // merge is passed over with probability `sampling` (Provilkov et al., 2020).
-  void add_joined(std::string_view part, uint64_t* drawn, double sampling, std::vector<int32_t>& ids) const {
-    if (ignore_merges_ && drawn == nullptr) {
+  // Merges the bytes of a part: the lowest rank first, and the leftmost pair among equal ranks. If
+  // `random_state` is not null, each merge is skipped with probability `sampling` (BPE-dropout, Provilkov et
+  // al., 2020).
+  void add_merged(std::string_view part, uint64_t* random_state, double sampling,
+                  std::vector<int32_t>& ids) const {
+    if (ignore_merges_ && random_state == nullptr) {
       std::u32string text;
       for (const char byte : part) text += byte_characters()[static_cast<unsigned char>(byte)];
       if (const auto found = find(to_utf8(text))) {
@@ -354,7 +360,7 @@ class ByteLevelBpe : public TokenizerModel {
     std::vector<Symbol> symbols;
     for (const char byte : part) {
       const int32_t id = byte_ids_[static_cast<unsigned char>(byte)];
-      if (id < 0) continue;  // a vocabulary without this byte cannot say it
+      if (id < 0) continue;  // the vocabulary has no piece for this byte
       const auto place = static_cast<int32_t>(symbols.size());
       symbols.push_back({id, place - 1, place + 1});
     }
@@ -362,7 +368,7 @@ class ByteLevelBpe : public TokenizerModel {
     symbols.back().after = -1;
     struct Join {
       int32_t rank, left, left_id, right_id, id;
-      bool operator<(const Join& other) const {  // the queue gives the largest: lowest rank, then leftmost
+      bool operator<(const Join& other) const {  // largest: lowest rank, then leftmost
         return rank != other.rank ? rank > other.rank : left > other.left;
       }
     };
@@ -380,9 +386,9 @@ class ByteLevelBpe : public TokenizerModel {
       queue.pop();
       Symbol& left = symbols[join.left];
       if (left.id != join.left_id || left.after < 0 || symbols[left.after].id != join.right_id) continue;
-      if (drawn != nullptr) {
-        *drawn = mix(*drawn, 1);
-        if (static_cast<double>(*drawn >> 11) * 0x1p-53 < sampling) continue;
+      if (random_state != nullptr) {
+        *random_state = mix(*random_state, 1);
+        if (static_cast<double>(*random_state >> 11) * 0x1p-53 < sampling) continue;
       }
       Symbol& right = symbols[left.after];
       left.id = join.id;
@@ -405,7 +411,7 @@ class ByteLevelBpe : public TokenizerModel {
   std::unordered_map<uint64_t, Merge> merges_;
   std::vector<std::pair<std::string, std::string>> merge_texts_;
   std::vector<Split> splits_;
-  bool ignore_merges_ = false, nfc_ = false, add_blank_ = false;
+  bool ignore_merges_ = false, nfc_ = false, add_prefix_space_ = false;
   int32_t begin_ = -1, end_ = -1;
 };
 

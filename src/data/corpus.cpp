@@ -9,13 +9,13 @@ namespace fs = std::filesystem;
 
 Fields fields(CorpusPart& c) {
   return {
-      field("pairs", c.pairs, "a TSV file: source, a tab, target"),
-      field("source", c.source, "the source side of two parallel files"),
-      field("target", c.target, "the target side of two parallel files"),
-      field("text", c.text, "plain text, one piece a line, for a language model"),
-      field("first", c.first, at_least(0), "only so many pairs or lines from its beginning; 0: all"),
+      field("pairs", c.pairs, "TSV file with one pair per line: source, tab, target"),
+      field("source", c.source, "source side of two parallel files, one sentence per line"),
+      field("target", c.target, "target side of two parallel files, one sentence per line"),
+      field("text", c.text, "plain text for a language model, one text per line"),
+      field("first", c.first, at_least(0), "use only the first N pairs or lines; 0: all"),
       field("weight", c.weight, between(0.001, 1000.0),
-            "how often an epoch shows it: 2 twice, 0.5 every other time"),
+            "how often each pair occurs per epoch; 2: twice, 0.5: in every other epoch"),
   };
 }
 
@@ -31,22 +31,27 @@ std::vector<fs::path> CorpusPart::files() const {
 void check_corpus(const Corpus& corpus, const std::string& key) {
   for (const CorpusPart& part : corpus) {
     if (part.source.empty() != part.target.empty()) {
-      throw UserError(fmt::format("{}: source and target go together; {} is missing", key,
+      throw UserError(fmt::format("{}: source and target must be set together; {} is missing", key,
                                   part.source.empty() ? "source" : "target"));
     }
     const int kinds = !part.pairs.empty() + !part.source.empty() + !part.text.empty();
     if (kinds != 1) {
       throw UserError(
-          fmt::format("{}: one of a TSV file, {{source, target}} or {{text}} wanted, {} given", key, kinds));
+          fmt::format("{}: expected exactly one of pairs, source and target, or text; found {}", key, kinds));
     }
     if (part.is_text() != corpus.front().is_text()) {
       throw UserError(fmt::format("{}: plain text and pairs cannot be mixed in one corpus", key));
     }
+  }
+}
+
+void check_corpus_files(const Corpus& corpus, const std::string& key) {
+  for (const CorpusPart& part : corpus) {
     for (const fs::path& file : part.files()) {
       if (!fs::exists(file) || fs::is_directory(file)) {
         throw UserError(fmt::format("{}: {}: {}", key, file.string(),
-                                    fs::exists(file) ? "is a folder; a file is wanted" : "no such file"),
-                        "paths in a configuration count from the configuration file's folder");
+                                    fs::exists(file) ? "is a folder; expected a file" : "no such file"),
+                        "paths in a configuration are relative to the configuration file's folder");
       }
     }
   }
@@ -110,8 +115,9 @@ bool PairReader::read_line(SentencePair& pair) {
       const auto& shorter = more ? part_.target : part_.source;
       const auto& longer = more ? part_.source : part_.target;
       throw UserError(
-          fmt::format("{} ends after line {}, but {} goes on: the two files must have as many lines",
-                      shorter.string(), (more ? *second_ : *first_).line_number(), longer.string()),
+          fmt::format(
+              "{} ends after line {}, but {} continues: the two files must have the same number of lines",
+              shorter.string(), (more ? *second_ : *first_).line_number(), longer.string()),
           check_help);
     }
     if (more) check_utf8(*second_, target);
@@ -133,7 +139,7 @@ bool PairReader::read_line(SentencePair& pair) {
     }
     const auto columns = 1 + std::count(line.begin(), line.end(), '\t');
     if (columns != 2) {
-      throw UserError(fmt::format("{}:{}: 2 columns wanted (french<TAB>english), {} found",
+      throw UserError(fmt::format("{}:{}: expected 2 columns (french<TAB>english), found {}",
                                   part_.pairs.string(), pair.line, columns),
                       check_help);
     }
@@ -144,12 +150,12 @@ bool PairReader::read_line(SentencePair& pair) {
 }
 
 bool PairReader::next(SentencePair& pair) {
-  if (part_.first > 0 && given_ >= part_.first) return false;
+  if (part_.first > 0 && returned_ >= part_.first) return false;
   while (read_line(pair)) {
     pair.source = trim(pair.source);
     pair.target = trim(pair.target);
     if (!pair.target.empty() && (part_.is_text() || !pair.source.empty())) {
-      ++given_;
+      ++returned_;
       return true;
     }
     ++skipped_empty_;

@@ -21,28 +21,28 @@ struct Kind {
   const char* meaning;
 };
 
-// In the order in which they are reported.
+// In the order of the report.
 constexpr Kind kinds[] = {
-    {"unreadable", true, "a file that cannot be read"},
-    {"no-pairs", true, "a corpus without a single usable pair"},
+    {"unreadable", true, "the file cannot be read"},
+    {"no-pairs", true, "the corpus has no usable pair"},
     {"unequal-line-counts", true, "the two files have different numbers of lines"},
-    {"invalid-utf8", true, "bytes that are not UTF-8"},
-    {"missing-tab", true, "no tab: one column where two are wanted"},
-    {"extra-tab", true, "more than one tab: over two columns"},
-    {"swapped-sides", true, "English where French should be, and the reverse"},
-    {"empty-line", false, "nothing on one side or both; passed over in training"},
-    {"carriage-return", false, "Windows line ends; taken off in training"},
-    {"control-character", false, "control characters inside the text"},
-    {"duplicate-pair", false, "the same pair again"},
-    {"source-equals-target", false, "both sides the same: not translated"},
-    {"too-long", false, "over data.max_tokens; left out of training"},
-    {"length-ratio", false, "one side far longer than the other: misaligned?"},
-    {"unknown-tokens", false, "characters for which the tokenizer has only bytes"},
-    {"valid-in-train", false, "sentences of valid that also stand in train"},
-    {"test-in-train", false, "sentences of test that also stand in train"},
+    {"invalid-utf8", true, "bytes that are not valid UTF-8"},
+    {"missing-tab", true, "no tab: expected 2 columns, found 1"},
+    {"extra-tab", true, "more than one tab: expected 2 columns"},
+    {"swapped-sides", true, "source and target look swapped: English source, French target"},
+    {"empty-line", false, "one or both sides are empty; skipped in training"},
+    {"carriage-return", false, "Windows line endings; the carriage return is removed in training"},
+    {"control-character", false, "control characters in the text"},
+    {"duplicate-pair", false, "the pair occurs more than once"},
+    {"source-equals-target", false, "source and target are identical: not translated"},
+    {"too-long", false, "longer than data.max_tokens; left out of training"},
+    {"length-ratio", false, "one side is much longer than the other; possibly misaligned"},
+    {"unknown-tokens", false, "byte-fallback or unknown tokens: characters that are not in the vocabulary"},
+    {"valid-in-train", false, "validation sentences that also occur in the training data"},
+    {"test-in-train", false, "test sentences that also occur in the training data"},
 };
 
-// Frequent words that belong to one of the two languages only.
+// Frequent words that occur in only one of the two languages.
 const std::unordered_set<std::string_view> french_words = {
     "le",    "la",    "les",  "des",  "est",   "et",    "un",   "une",  "je",   "ne",    "pas",   "que",
     "qui",   "vous",  "il",   "elle", "nous",  "dans",  "avec", "du",   "de",   "ce",    "au",    "aux",
@@ -87,8 +87,8 @@ int64_t count_characters(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }
 
-// Everything below U+0020 but the tab, DEL, and the C1 controls; byte order marks inside a text count as
-// well.
+// True for characters below U+0020 (except a tab and a final carriage return), DEL, the C1 controls and a
+// byte order mark.
 bool has_control_character(std::string_view text) {
   for (size_t at = 0; at < text.size();) {
     const char32_t point = next_code_point(text, at);
@@ -100,8 +100,7 @@ bool has_control_character(std::string_view text) {
   return false;
 }
 
-// A sentence of n characters may well take twice as many in the other language when it is short; never five
-// times.
+// True if one length is more than 2.5 times the other. `slack` allows larger ratios for short sentences.
 bool ratio_looks_wrong(int64_t a, int64_t b) {
   constexpr double slack = 12;
   const double ratio = (static_cast<double>(a) + slack) / (static_cast<double>(b) + slack);
@@ -110,8 +109,8 @@ bool ratio_looks_wrong(int64_t a, int64_t b) {
 
 class Checker {
  public:
-  Checker(const DataConfig& config, const Tokenizer* tokenizer, size_t examples_a_kind)
-      : config_(config), tokenizer_(tokenizer), examples_a_kind_(examples_a_kind) {}
+  Checker(const DataConfig& config, const Tokenizer* tokenizer, size_t max_examples)
+      : config_(config), tokenizer_(tokenizer), max_examples_(max_examples) {}
 
   DataReport run() {
     int64_t bytes = 0;
@@ -134,7 +133,7 @@ class Checker {
              int64_t count = 1) {
     DataFinding& finding = findings_[kind];
     finding.count += count;
-    if (finding.examples.size() < examples_a_kind_)
+    if (finding.examples.size() < max_examples_)
       finding.examples.push_back({file.string(), line, shorten(text, 100)});
   }
 
@@ -159,18 +158,19 @@ class Checker {
     std::optional<LineReader> second;
     if (!part.target.empty()) second.emplace(part.target);
     int64_t reported_bytes = 0;
-    for (;;) {
+    const int64_t pairs_before = split_.pairs;
+    while (part.first == 0 || split_.pairs - pairs_before < part.first) {
       std::string_view line, other;
       const bool more = first.next(line);
       const bool other_more = second ? second->next(other) : more;
       if (!more && !other_more) break;
       if (more != other_more) {
-        int64_t lines_more = 0;
+        int64_t extra_lines = 0;
         LineReader& longer = more ? first : *second;
-        do ++lines_more;
+        do ++extra_lines;
         while (longer.next(line));
         found("unequal-line-counts", longer.path(), (more ? *second : first).line_number() + 1,
-              fmt::format("{} has {} lines more than {}", longer.path().filename().string(), lines_more,
+              fmt::format("{} has {} more lines than {}", longer.path().filename().string(), extra_lines,
                           (more ? part.target : part.source).filename().string()));
         break;
       }
@@ -252,8 +252,8 @@ class Checker {
     }
   }
 
-  // A pair that waits to be tokenised: that takes most of the time, so it is done by several threads, a block
-  // at once.
+  // A pair that is waiting to be tokenised. Tokenisation takes most of the time, so it is done in blocks, by
+  // two threads.
   struct Pending {
     std::string source, target;
     const std::filesystem::path* file;
@@ -262,7 +262,6 @@ class Checker {
     int64_t unknown = 0;
   };
 
-  // Exactly with a tokenizer; else at three bytes a token, which is about what 8,000 pieces give.
   void count_tokens(const CorpusPart& part, const LineReader& reader, std::string_view source,
                     std::string_view target) {
     pending_.push_back({std::string(source), std::string(target), &part.main_file(), reader.line_number()});
@@ -292,6 +291,7 @@ class Checker {
     pending_.clear();
   }
 
+  // Without a tokenizer, assumes three bytes per token, which is typical of a vocabulary of 8,000.
   void tokenise(Pending& pair) const {
     if (tokenizer_ == nullptr) {
       pair.tokens = static_cast<int64_t>(pair.source.size() + pair.target.size()) / 3;
@@ -313,7 +313,7 @@ class Checker {
       finding.kind = kind.name;
       finding.meaning = kind.meaning;
       finding.fatal = kind.fatal;
-      // A handful of odd lines is a warning; when they are the rule, the columns are the wrong way round.
+      // A few swapped pairs are a warning. If most pairs look swapped, the columns are in the wrong order.
       if (finding.kind == "swapped-sides") finding.fatal = finding.count > looks_right_;
       report_.findings.push_back(std::move(finding));
     }
@@ -326,7 +326,7 @@ class Checker {
 
   const DataConfig& config_;
   const Tokenizer* tokenizer_;
-  size_t examples_a_kind_;
+  size_t max_examples_;
   Progress* progress_ = nullptr;
   std::map<std::string, DataFinding> findings_;
   std::vector<Pending> pending_;
@@ -346,8 +346,57 @@ bool DataReport::fatal() const {
   return std::any_of(findings.begin(), findings.end(), [](const DataFinding& one) { return one.fatal; });
 }
 
-DataReport check_data(const DataConfig& config, const Tokenizer* tokenizer, size_t examples_a_kind) {
-  return Checker(config, tokenizer, examples_a_kind).run();
+DataReport check_data(const DataConfig& config, const Tokenizer* tokenizer, size_t max_examples) {
+  check_corpus_files(config.train, "data.train");
+  check_corpus_files(config.valid, "data.valid");
+  check_corpus_files(config.test, "data.test");
+  return Checker(config, tokenizer, max_examples).run();
+}
+
+nlohmann::json DataReport::to_json() const {
+  using nlohmann::json;
+  json problems = json::array();
+  for (const DataFinding& finding : findings) {
+    json examples = json::array();
+    for (const DataExample& one : finding.examples)
+      examples.push_back({{"file", one.file}, {"line", one.line}, {"text", one.text}});
+    problems.push_back({{"kind", finding.kind},
+                        {"meaning", finding.meaning},
+                        {"fatal", finding.fatal},
+                        {"count", finding.count},
+                        {"examples", examples}});
+  }
+  json counts = json::object();
+  for (const DataSplit& split : splits) {
+    counts[split.name] = {
+        {"pairs", split.pairs}, {"source_words", split.source_words}, {"target_words", split.target_words}};
+  }
+  json result = {{"findings", problems}, {"pairs", pairs}, {"splits", counts}};
+  if (unknown_rate) result["unknown_rate"] = *unknown_rate;
+  return result;
+}
+
+std::string DataReport::to_text() const {
+  std::string out;
+  for (const DataSplit& split : splits) {
+    out += fmt::format("{:<6} {:>12} pairs  {:>12} source words  {:>12} target words\n", split.name,
+                       format_count(split.pairs), format_count(split.source_words),
+                       format_count(split.target_words));
+  }
+  if (unknown_rate) out += fmt::format("byte-fallback and unknown tokens: {:.3f} %\n", *unknown_rate * 100);
+  for (const DataFinding& finding : findings) {
+    out += fmt::format("\n{:<8} {:<22} {:>9}  {}\n", finding.fatal ? "FATAL" : "warning", finding.kind,
+                       format_count(finding.count), finding.meaning);
+    for (const DataExample& one : finding.examples) {
+      out += one.line > 0 ? fmt::format("  {}:{}: {}\n", one.file, one.line, one.text)
+                          : fmt::format("  {}: {}\n", one.file, one.text);
+    }
+    const auto more = finding.count - static_cast<int64_t>(finding.examples.size());
+    if (more > 0 && finding.kind != "unknown-tokens")
+      out += fmt::format("  … and {} more\n", format_count(more));
+  }
+  if (findings.empty()) out += "no problems found\n";
+  return out;
 }
 
 }  // namespace calque

@@ -4,11 +4,11 @@ namespace calque {
 
 Fields fields(DataConfig& c) {
   return {
-      items("train", c.train, "pairs", "what the model learns from"),
-      items("valid", c.valid, "pairs", "what progress is measured on while training"),
-      items("test", c.test, "pairs", "what the finished model is judged by"),
+      items("train", c.train, "pairs", "training data"),
+      items("valid", c.valid, "pairs", "validation data, to measure progress during training"),
+      items("test", c.test, "pairs", "test data, to evaluate the trained model"),
       field("max_tokens", c.max_tokens, at_least(2),
-            "longer pairs (source and target pieces) are left out of training"),
+            "maximum length of a pair (source plus target tokens); longer pairs are left out of training"),
   };
 }
 

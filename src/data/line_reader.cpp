@@ -1,9 +1,10 @@
 #include "calque/data/line_reader.h"
 
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <new>
 
 #include "calque/base/error.h"
 #include "calque/base/file.h"
@@ -17,15 +18,19 @@ constexpr size_t longest_line_bytes = 16 << 20;
 }  // namespace
 
 LineReader::LineReader(std::filesystem::path path) : path_(std::move(path)) {
-  check_readable(path_);
-  file_ = gzopen(path_.c_str(), "rb");
-  if (file_ == nullptr) throw SystemError(path_.string(), errno);
+  // Opened once: the writer of a named pipe sees a second opening as the end of its reader.
+  const int descriptor = open_for_reading(path_);
+  file_ = gzdopen(descriptor, "rb");
+  if (file_ == nullptr) {
+    close(descriptor);
+    throw std::bad_alloc();
+  }
   gzbuffer(file_, block_bytes);
 }
 
 LineReader::~LineReader() { gzclose(file_); }
 
-int64_t LineReader::bytes_read() const { return gzoffset(file_); }
+int64_t LineReader::bytes_read() const { return std::max<int64_t>(gzoffset(file_), 0); }
 
 bool LineReader::next(std::string_view& line) {
   size_t searched = begin_;
@@ -33,8 +38,8 @@ bool LineReader::next(std::string_view& line) {
     const size_t end = buffer_.find('\n', searched);
     const size_t found = std::min(end, buffer_.size()) - begin_;
     if (found > longest_line_bytes) {
-      throw UserError(
-          fmt::format("{}:{}: a line of over 16 MB: this is no text file", path_.string(), line_number_ + 1));
+      throw UserError(fmt::format("{}:{}: a line of over 16 MB; this is not a text file", path_.string(),
+                                  line_number_ + 1));
     }
     if (end != std::string::npos) {
       line = std::string_view(buffer_).substr(begin_, end - begin_);
@@ -54,7 +59,7 @@ bool LineReader::next(std::string_view& line) {
   }
 }
 
-// Moves what is left to the front and reads another block behind it.
+// Moves the unread part to the front of the buffer and appends another block.
 bool LineReader::fill() {
   buffer_.erase(0, begin_);
   begin_ = 0;
@@ -66,7 +71,7 @@ bool LineReader::fill() {
   const char* message = gzerror(file_, &code);
   if (count < 0 || (code != Z_OK && code != Z_STREAM_END)) {
     throw UserError(
-        fmt::format("{}: cannot be read on after line {}: {}", path_.string(), line_number_, message));
+        fmt::format("{}: reading failed after line {}: {}", path_.string(), line_number_, message));
   }
   at_end_ = count == 0;
   return !at_end_;

@@ -7,7 +7,7 @@
 namespace calque {
 namespace {
 
-// Protocol Buffers' wire format, as much of it as a SentencePiece model needs.
+// The parts of the Protocol Buffers wire format that a SentencePiece model needs.
 void add_varint(std::string& to, uint64_t value) {
   for (; value >= 0x80; value >>= 7) to.push_back(static_cast<char>((value & 0x7F) | 0x80));
   to.push_back(static_cast<char>(value));
@@ -48,19 +48,20 @@ void add_ids(std::string& trainer, size_t pieces, int32_t unknown_id, int32_t be
 uint64_t read_varint(const std::string& bytes, size_t& at) {
   uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
-    if (at >= bytes.size()) throw UserError("a SentencePiece model ends too early");
+    if (at >= bytes.size())
+      throw UserError("the SentencePiece model ends too early; it is probably truncated");
     const auto byte = static_cast<unsigned char>(bytes[at++]);
     value |= static_cast<uint64_t>(byte & 0x7F) << shift;
     if (byte < 0x80) return value;
   }
-  throw UserError("a SentencePiece model is damaged");
+  throw UserError("the SentencePiece model is damaged: invalid varint");
 }
 
 struct WireField {
   uint32_t number = 0;
-  uint32_t kind = 0;       // 0: a varint, 2: bytes, 5: four bytes
-  uint64_t value = 0;      // of a varint
-  std::string_view bytes;  // of the others
+  uint32_t kind = 0;       // wire type; 0: varint, 1: eight bytes, 2: bytes, 5: four bytes
+  uint64_t value = 0;      // if it is a varint
+  std::string_view bytes;  // otherwise
 };
 
 WireField read_field(const std::string& model, size_t& at) {
@@ -80,9 +81,10 @@ WireField read_field(const std::string& model, size_t& at) {
   } else if (field.kind == 5) {
     size = 4;
   } else {
-    throw UserError("a SentencePiece model is damaged");
+    throw UserError("the SentencePiece model is damaged: unknown wire type");
   }
-  if (size > model.size() - at) throw UserError("a SentencePiece model ends too early");
+  if (size > model.size() - at)
+    throw UserError("the SentencePiece model ends too early; it is probably truncated");
   field.bytes = std::string_view(model).substr(at, size);
   at += size;
   return field;
@@ -140,10 +142,11 @@ std::string prune_sentence_piece(const std::string& model, const std::vector<Sen
   for (const SentencePiece& piece : kept) add_bytes(pruned, model_piece, piece_bytes(piece));
   for (size_t at = 0; at < model.size();) {
     const WireField field = read_field(model, at);
-    if (field.kind != 2) throw UserError("a SentencePiece model holds a field that is no message");
+    if (field.kind != 2)
+      throw UserError("the SentencePiece model is damaged: expected a message in every field");
     if (field.number == model_piece) continue;
     std::string bytes(field.bytes);
-    // The last value of a field wins, so that what is added replaces what is there.
+    // If a field occurs twice, its last value counts, so the appended values replace the existing ones.
     if (field.number == model_trainer) add_ids(bytes, kept.size(), unknown_id, begin_id, end_id);
     add_bytes(pruned, field.number, bytes);
   }

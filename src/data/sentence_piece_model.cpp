@@ -1,4 +1,4 @@
-// The SentencePiece kind of tokenizer.
+// SentencePieceModel: the TokenizerModel of SentencePiece models.
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 #include "calque/data/sentence_piece_file.h"
 #include "calque/data/tokenizer_model.h"
 
-// SentencePiece's generator, one a thread. Its public way to seed it works once a thread only; drawing must
-// be a pure function of a seed here, so it is reached by its (exported) internal name.
+// SentencePiece's random generator, one per thread. Its public API can seed it only once per thread. Sampling
+// must be a pure function of the seed, so we access the generator by its internal (but exported) name.
 namespace sentencepiece::random {
 std::mt19937* GetRandomGenerator();
 }
@@ -19,7 +19,7 @@ std::mt19937* GetRandomGenerator();
 namespace calque {
 namespace {
 
-constexpr std::string_view blank_mark = "\xE2\x96\x81";  // «▁»
+constexpr std::string_view space_mark = "\xE2\x96\x81";  // "▁", which marks a space
 
 class SentencePieceModel : public TokenizerModel {
  public:
@@ -28,11 +28,11 @@ class SentencePieceModel : public TokenizerModel {
     if (bytes.empty() || !status.ok()) {
       throw UserError(fmt::format("{}: not a SentencePiece model{}", name,
                                   bytes.empty() ? "" : fmt::format(": {}", shorten(status.ToString(), 200))),
-                      "`calque tokenizer train` makes one");
+                      "`calque tokenizer train` creates one");
     }
     if (begin_id() < 0 || end_id() < 0) {
-      throw UserError(fmt::format("{}: the model has no {} piece", name, begin_id() < 0 ? "<s>" : "</s>"),
-                      "train it with both; `calque tokenizer train` does");
+      throw UserError(fmt::format("{}: the model has no {} token", name, begin_id() < 0 ? "<s>" : "</s>"),
+                      "train the model with <s> and </s>; `calque tokenizer train` does so");
     }
   }
 
@@ -49,8 +49,8 @@ class SentencePieceModel : public TokenizerModel {
     std::vector<int32_t> ids;
     const auto status = processor_.SampleEncode(text, -1, static_cast<float>(sampling), &ids);
     if (!status.ok())
-      throw UserError(fmt::format("this tokenizer cannot sample: {}", status.error_message()),
-                      "tokenizer.sampling=0");
+      throw UserError(fmt::format("this tokenizer does not support sampling: {}", status.error_message()),
+                      "set tokenizer.sampling=0");
     return ids;
   }
 
@@ -72,7 +72,7 @@ class SentencePieceModel : public TokenizerModel {
 
   bool is_byte(int32_t id) const override { return processor_.IsByte(id); }
   bool is_control(int32_t id) const override { return processor_.IsControl(id); }
-  bool begins_word(int32_t id) const override { return std::string_view(piece(id)).starts_with(blank_mark); }
+  bool begins_word(int32_t id) const override { return std::string_view(piece(id)).starts_with(space_mark); }
   int32_t unknown_id() const override { return processor_.unk_id(); }
   int32_t begin_id() const override { return processor_.bos_id(); }
   int32_t end_id() const override { return processor_.eos_id(); }
@@ -81,19 +81,18 @@ class SentencePieceModel : public TokenizerModel {
   std::string pruned(std::span<const int32_t> kept) const override {
     const std::vector<SentencePiece> all = read_sentence_pieces(bytes_);
     std::vector<SentencePiece> pieces;
-    const auto place = [&](int32_t id) {
+    const auto new_id = [&](int32_t id) {
       const auto found = std::find(kept.begin(), kept.end(), id);
       return found == kept.end() ? -1 : static_cast<int32_t>(found - kept.begin());
     };
     for (const int32_t id : kept) pieces.push_back(all.at(static_cast<size_t>(id)));
-    return prune_sentence_piece(bytes_, pieces, place(unknown_id()), place(begin_id()), place(end_id()));
+    return prune_sentence_piece(bytes_, pieces, new_id(unknown_id()), new_id(begin_id()), new_id(end_id()));
   }
 
-  // BPE: of the pairs of neighbours that are a piece together, the one with the highest score is joined
-  // first.
+  // BPE: of all adjacent pairs that form a piece together, the one with the highest score is merged first.
   std::vector<int32_t> parts_of(int32_t id) const override {
-    std::vector<int32_t> passed = {id};
-    if (is_control(id) || is_byte(id) || id == unknown_id()) return passed;
+    std::vector<int32_t> visited = {id};
+    if (is_control(id) || is_byte(id) || id == unknown_id()) return visited;
     std::vector<std::string> symbols;
     const std::string& text = piece(id);
     for (size_t at = 0; at < text.size();) {
@@ -103,7 +102,7 @@ class SentencePieceModel : public TokenizerModel {
       at = end;
     }
     for (const std::string& symbol : symbols) {
-      if (const auto found = find(symbol)) passed.push_back(*found);
+      if (const auto found = find(symbol)) visited.push_back(*found);
     }
     while (symbols.size() > 1) {
       size_t best = symbols.size();
@@ -118,9 +117,9 @@ class SentencePieceModel : public TokenizerModel {
       if (best == symbols.size()) break;
       symbols[best] += symbols[best + 1];
       symbols.erase(symbols.begin() + static_cast<int64_t>(best) + 1);
-      passed.push_back(*find(symbols[best]));
+      visited.push_back(*find(symbols[best]));
     }
-    return passed;
+    return visited;
   }
 
  private:

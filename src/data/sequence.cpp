@@ -14,7 +14,8 @@ PromptParts parts_of_prompt(const std::string& prompt) {
   if (source == std::string::npos || target == std::string::npos || target < source ||
       prompt.find("{source}", source + 1) != std::string::npos || target + 8 != prompt.size()) {
     throw UserError(
-        fmt::format("model.prompt: \"{}\" must have {{source}} once, and {{target}} once at its end", prompt),
+        fmt::format("model.prompt: \"{}\" must contain {{source}} once, and {{target}} once, at the end",
+                    prompt),
         "for example \"French: {source} English: {target}\"");
   }
   return {prompt.substr(0, source), prompt.substr(source + 8, target - source - 8)};
@@ -24,14 +25,14 @@ void append(std::vector<int32_t>& all, const std::vector<int32_t>& more) {
   all.insert(all.end(), more.begin(), more.end());
 }
 
-// A normaliser may eat blanks; the byte piece is then the new line itself.
+// The tokenizer's normalisation may remove a newline; then its byte token is used.
 std::vector<int32_t> new_line(const Tokenizer& tokenizer) {
   std::vector<int32_t> ids = tokenizer.encode("\n");
   if (!ids.empty()) return ids;
   const auto byte = tokenizer.find("<0x0A>");
   if (!byte)
-    throw UserError("the tokenizer has no <sep> and no piece for a new line",
-                    "set model.prompt to a visible text");
+    throw UserError("the tokenizer has no <sep> and no token for a newline",
+                    "set model.prompt, for example to \"French: {source} English: {target}\"");
   return {*byte};
 }
 
@@ -57,9 +58,8 @@ SequenceFormat pair_format(const Tokenizer& tokenizer, const std::string& prompt
   append(format.begin, encode_text(tokenizer, parts.before));
   format.separator = encode_text(tokenizer, parts.between);
   if (format.separator.empty())
-    throw UserError(
-        "model.prompt has no text between {source} and {target} that the tokenizer has a piece for",
-        "put a word there");
+    throw UserError("model.prompt: the text between {source} and {target} has no tokens",
+                    "put a word between them");
   return format;
 }
 

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::array<char, 8> magic = {'c', 'a', 'l', 'q', 'u', 'e', 'T', 'S'};
 constexpr uint32_t version = 1;
-constexpr size_t block_pairs = 8192;         // tokenised at a time, split among the threads
-constexpr size_t records_at_once = 1 << 14;  // when records are sorted, by way of buffers a group
+constexpr size_t block_pairs = 8192;         // pairs per block, which the threads share
+constexpr size_t records_at_once = 1 << 14;  // records per read in sort_records()
 
 struct Header {
   std::array<char, 8> magic;
@@ -32,7 +32,7 @@ struct Header {
   uint64_t skipped_empty;
   uint64_t skipped_long;
   uint64_t payload_checksum;  // of everything after the header
-  uint64_t header_checksum;   // of everything before this word
+  uint64_t header_checksum;   // of all header fields before this one
 };
 static_assert(sizeof(Header) == 88 && sizeof(PairRecord) == 24 && sizeof(LengthGroup) == 24);
 
@@ -47,7 +47,7 @@ struct RawPair {
   uint32_t line;
 };
 
-struct Tokenised {
+struct TokenisedPair {
   std::vector<int32_t> source, target;
 };
 
@@ -59,13 +59,13 @@ class Builder {
         tokenizer_(tokenizer),
         options_(options),
         key_(token_store_key(corpus, tokenizer,
-                             options)),  // before it is read: what changes meanwhile is noticed later
+                             options)),  // before reading, so that changes during the build are detected
         file_(path),
         unsorted_(path.string() + ".records") {}
 
   void build() {
     Header header{};
-    file_.write(&header, sizeof header);  // its place; filled in when all is known
+    file_.write(&header, sizeof header);  // written again at the end, with its sums
     tokenise();
     const uint64_t token_count = (file_.size() - sizeof header) / sizeof(int32_t);
     const uint64_t padding = padded(file_.size()) - file_.size();
@@ -108,18 +108,20 @@ class Builder {
     const auto pairs = [](uint64_t count) {
       return format_count(static_cast<int64_t>(count)) + (count == 1 ? " pair" : " pairs");
     };
-    if (skipped_empty_ > 0) log::warn("{}: {} with an empty side passed over", name(), pairs(skipped_empty_));
+    if (skipped_empty_ > 0) log::warn("{}: skipped {} with an empty side", name(), pairs(skipped_empty_));
     if (skipped_long_ > 0) {
-      log::warn("{} longer than data.max_tokens={} left out, the first at {}", pairs(skipped_long_),
+      log::warn("skipped {} longer than data.max_tokens={}; the first is {}", pairs(skipped_long_),
                 options_.max_tokens, first_long_);
     }
-    if (record_count_ == 0) throw UserError(fmt::format("{}: no pair that can be used", name()));
+    if (record_count_ == 0)
+      throw UserError(fmt::format("{}: no usable pairs", name()),
+                      "`calque data check CONFIG` lists the problems");
   }
 
   std::string name() const { return corpus_.front().main_file().string(); }
 
   void store_block(uint32_t part, const std::vector<RawPair>& block) {
-    std::vector<Tokenised> tokenised(block.size());
+    std::vector<TokenisedPair> tokenised(block.size());
     const size_t threads = std::max(1, options_.threads);
     std::vector<std::exception_ptr> failures(threads);
     std::vector<std::jthread> workers;
@@ -155,8 +157,7 @@ class Builder {
         }
         continue;
       }
-      if (target.empty() ||
-          (source.empty() && !corpus_[part].is_text())) {  // nothing is left once normalised
+      if (target.empty() || (source.empty() && !corpus_[part].is_text())) {  // empty after normalisation
         ++skipped_empty_;
         continue;
       }
@@ -177,8 +178,8 @@ class Builder {
                                  : tokenizer_.encode(text);
   }
 
-  // A counting sort from the temporary file to the final one. Each group gathers a small buffer before it
-  // writes, so memory depends on how many lengths there are, not on how many pairs.
+  // A counting sort from the temporary file to the final one. Each group writes through a small buffer, so
+  // that memory depends on the number of groups, not on the number of pairs.
   std::vector<LengthGroup> sort_records() {
     const uint64_t begin = file_.size();
     struct Target {
@@ -210,7 +211,7 @@ class Builder {
       at += count;
     }
     for (auto& [key, target] : targets) flush(target);
-    for (uint64_t at = 0; at < record_count_;) {  // once more in their final order, for the checksum
+    for (uint64_t at = 0; at < record_count_;) {  // read back in the final order, for the checksum
       const size_t count = std::min<uint64_t>(records_at_once, record_count_ - at);
       file_.read_at(begin + at * sizeof(PairRecord), chunk.data(), count * sizeof(PairRecord));
       payload_.add(chunk.data(), count * sizeof(PairRecord));
@@ -224,9 +225,9 @@ class Builder {
   const TokenStoreOptions& options_;
   uint64_t key_;
   AtomicFile file_;
-  AtomicFile unsorted_;  // records in corpus order; never committed, so it vanishes
+  AtomicFile unsorted_;  // records in corpus order; never committed, so it is deleted
   Hasher payload_;
-  std::map<std::pair<uint32_t, uint32_t>, uint64_t> counts_;  // (length, part) → pairs
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> counts_;  // (length, part) → number of pairs
   uint64_t record_count_ = 0;
   uint64_t skipped_empty_ = 0;
   uint64_t skipped_long_ = 0;
@@ -235,10 +236,10 @@ class Builder {
 
 [[noreturn]] void damaged(const fs::path& path, const std::string& what) {
   throw UserError(fmt::format("{}: damaged token store: {}", path.string(), what),
-                  "delete it; it is made again when needed");
+                  "delete the file; it is rebuilt when needed");
 }
 
-// The header, if the file has one of this version that is whole.
+// The header, or nullopt if it is missing, damaged or of another version.
 std::optional<Header> read_header(const fs::path& path) {
   if (!fs::is_regular_file(path) || fs::file_size(path) < sizeof(Header)) return std::nullopt;
   Header header;
@@ -265,7 +266,7 @@ uint64_t hash_payload(const fs::path& path) {
 uint64_t token_store_key(const Corpus& corpus, const Tokenizer& tokenizer, const TokenStoreOptions& options) {
   Hasher hasher;
   hasher.add_value(version);
-  hasher.add_value(hash_corpus(corpus));
+  hasher.add_value(options.corpus_hash ? *options.corpus_hash : hash_corpus(corpus));
   hasher.add_value(tokenizer.hash());
   hasher.add_value(options.max_tokens);
   hasher.add_value(options.sampling);
@@ -284,17 +285,20 @@ TokenStore TokenStore::open_or_build(const fs::path& path, const Corpus& corpus,
   if (header && header->key == token_store_key(corpus, tokenizer, options)) {
     try {
       TokenStore store(path);
-      log::debug("{}: nothing has changed, used again", path.string());
+      log::debug("{}: up to date, reused", path.string());
       return store;
     } catch (const UserError& error) {
-      log::warn("{}; made again", error.what());
+      log::warn("{}; rebuilding it", error.what());
     }
   }
   build(path, corpus, tokenizer, options);
   TokenStore store(path);
-  if (store.key() != token_store_key(corpus, tokenizer, options)) {
-    throw UserError(fmt::format("{}: the corpus, or this file, was changed while it was read", path.string()),
-                    "run it again");
+  TokenStoreOptions afterwards = options;
+  afterwards.corpus_hash.reset();
+  if (store.key() != token_store_key(corpus, tokenizer, afterwards)) {
+    throw UserError(fmt::format("{}: the corpus or this file changed while the corpus was being tokenised",
+                                path.string()),
+                    "run the command again");
   }
   return store;
 }
@@ -302,16 +306,15 @@ TokenStore TokenStore::open_or_build(const fs::path& path, const Corpus& corpus,
 TokenStore::TokenStore(const fs::path& path) : file_(path) {
   const auto header = read_header(path);
   if (!header) damaged(path, "no valid header");
-  // Counts past the file's own size would overflow what is computed from them.
+  // Counts larger than the file could overflow the offsets computed below.
   if (std::max({header->tokens, header->records, header->groups}) > file_.size())
-    damaged(path, "absurd counts");
+    damaged(path, "the counts in the header are too large");
   const uint64_t records_at = padded(sizeof(Header) + header->tokens * sizeof(int32_t));
   const uint64_t groups_at = records_at + header->records * sizeof(PairRecord);
   if (groups_at + header->groups * sizeof(LengthGroup) != file_.size()) {
-    damaged(path, "its size is not what its header says");
+    damaged(path, "the file size does not match the header");
   }
-  if (hash_payload(path) != header->payload_checksum)
-    damaged(path, "its checksum is not what its header says");
+  if (hash_payload(path) != header->payload_checksum) damaged(path, "the checksum does not match the header");
   const char* base = file_.data();
   tokens_ = {reinterpret_cast<const int32_t*>(base + sizeof(Header)), header->tokens};
   records_ = {reinterpret_cast<const PairRecord*>(base + records_at), header->records};

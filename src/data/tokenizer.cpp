@@ -11,8 +11,8 @@
 #include "calque/base/log.h"
 #include "calque/base/units.h"
 
-// SentencePiece's generator, one a thread. Its public way to seed it works once a thread only; drawing must
-// be a pure function of a seed here, so it is reached by its (exported) internal name.
+// SentencePiece's random generator, one per thread. Its public API can seed it only once per thread. Training
+// must be deterministic, so we access the generator by its internal (but exported) name.
 namespace sentencepiece::random {
 std::mt19937* GetRandomGenerator();
 }
@@ -38,16 +38,17 @@ class Lines : public sentencepiece::SentenceIterator {
 
 Fields fields(TokenizerConfig& c) {
   return {
-      field("path", c.path, "an existing SentencePiece model; empty: one is trained from data.train"),
+      field("path", c.path, "existing SentencePiece model or tokenizer.json; empty: train one on data.train"),
       field("vocabulary", c.vocabulary, between(264, 1'000'000),
-            "pieces to learn, control pieces and 256 bytes included"),
-      field("kind", c.kind, "how pieces are learnt"),
-      field("nfkc", c.nfkc, "normalise to Unicode NFKC; false: keep the text as it is"),
+            "vocabulary size, including control tokens and 256 byte tokens"),
+      field("kind", c.kind, "algorithm of the tokenizer"),
+      field("nfkc", c.nfkc, "normalise text to Unicode NFKC; false: no normalisation"),
       field("character_coverage", c.character_coverage, between(0.9, 1.0),
-            "share of characters with a piece of their own; the rest become bytes"),
-      field("train_lines", c.train_lines, at_least(1), "lines to learn from at most, spread over the corpus"),
+            "share of characters that get their own token; the rest use byte fallback"),
+      field("train_lines", c.train_lines, at_least(1),
+            "maximum number of sentences to train on, spread over the corpus"),
       field("sampling", c.sampling, from_below(0.0, 1.0),
-            "BPE-dropout, or unigram smoothing, while training a model; 0: none"),
+            "BPE-dropout probability, or unigram smoothing, while a model is trained; 0: off"),
   };
 }
 
@@ -66,7 +67,7 @@ Tokenizer Tokenizer::from_bytes(std::string model, const std::string& name) {
   return {std::move(model), name};
 }
 
-Tokenizer Tokenizer::train(const TokenizerConfig& config, const LineSource& lines) {
+Tokenizer Tokenizer::train(const TokenizerConfig& config, const LineSource& lines, int threads) {
   const std::unordered_map<std::string, std::string> options = {
       {"model_type", std::string(name_of(config.kind))},
       {"vocab_size", std::to_string(config.vocabulary)},
@@ -80,16 +81,16 @@ Tokenizer Tokenizer::train(const TokenizerConfig& config, const LineSource& line
       {"control_symbols", "<sep>"},
       {"minloglevel", "2"},
       {"max_sentence_length", "65536"},
-      {"num_threads", "2"},
+      {"num_threads", std::to_string(threads)},
   };
   sentencepiece::random::GetRandomGenerator()->seed(1);
   Lines iterator(lines);
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(options, &iterator, &model);
   if (!status.ok()) {
-    throw UserError(fmt::format("the tokenizer cannot be trained with tokenizer.vocabulary={}: {}",
+    throw UserError(fmt::format("cannot train the tokenizer with tokenizer.vocabulary={}: {}",
                                 config.vocabulary, status.error_message()),
-                    "a small corpus needs a smaller vocabulary");
+                    "decrease tokenizer.vocabulary; a small corpus needs a smaller vocabulary");
   }
   return {std::move(model), "trained tokenizer"};
 }
@@ -103,7 +104,7 @@ std::vector<int32_t> Tokenizer::encode_sampled(std::string_view text, double sam
 std::string Tokenizer::decode(std::span<const int32_t> ids) const {
   for (const int32_t id : ids) {
     if (id < 0 || id >= size())
-      throw UserError(fmt::format("{} is no piece; ids go from 0 to {}", id, size() - 1));
+      throw UserError(fmt::format("{} is not a valid token id; expected 0 to {}", id, size() - 1));
   }
   return pieces_->decode(ids);
 }

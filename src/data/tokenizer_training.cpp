@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <thread>
 
+#include "calque/base/error.h"
 #include "calque/base/log.h"
 #include "calque/base/progress.h"
 #include "calque/base/units.h"
@@ -11,7 +12,7 @@
 namespace calque {
 namespace {
 
-// All sentences of a corpus, source and target in turn; every `stride`-th pair only.
+// The sentences of every `stride`-th pair of a corpus; for each pair the source, then the target.
 class SentenceSource {
  public:
   SentenceSource(const Corpus& corpus, int64_t stride) : corpus_(corpus), stride_(stride) {}
@@ -59,10 +60,10 @@ int64_t count_sentences(const Corpus& corpus) {
   return count;
 }
 
-// SentencePiece does not say how far it is; a clock at least shows that it lives.
+// SentencePiece does not report progress; the elapsed time shows that it is running.
 class Ticker {
  public:
-  explicit Ticker(const std::string& label) : progress_(label, 0, "s"), thread_([this] { run(); }) {}
+  explicit Ticker(const std::string& label) : progress_(label, 0, ""), thread_([this] { run(); }) {}
   ~Ticker() {
     {
       const std::lock_guard lock(mutex_);
@@ -86,14 +87,18 @@ class Ticker {
 
 }  // namespace
 
-Tokenizer train_tokenizer(const TokenizerConfig& config, const Corpus& corpus) {
+Tokenizer train_tokenizer(const TokenizerConfig& config, const Corpus& corpus, int threads) {
   const int64_t sentences = count_sentences(corpus);
+  if (sentences == 0)
+    throw UserError("data.train has no sentences to train a tokenizer on",
+                    "check data.train with `calque data check`");
   const int64_t stride = (sentences + config.train_lines - 1) / config.train_lines;
-  log::info("training a {} tokenizer of {} pieces on {} sentences", name_of(config.kind),
+  log::info("training a {} tokenizer with a vocabulary of {} on {} sentences", name_of(config.kind),
             format_count(config.vocabulary), format_count(stride > 0 ? sentences / stride : 0));
   SentenceSource source(corpus, std::max<int64_t>(stride, 1));
   const Ticker ticker("training the tokenizer");
-  return Tokenizer::train(config, [&](std::string& line) { return source.next(line); });
+  return Tokenizer::train(
+      config, [&](std::string& line) { return source.next(line); }, threads);
 }
 
 }  // namespace calque

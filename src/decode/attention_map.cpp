@@ -4,12 +4,13 @@
 
 #include "calque/base/text.h"
 #include "calque/data/batch.h"
+#include "calque/model/batch_layout.h"
 #include "calque/model/decoder.h"
 
 namespace calque {
 namespace {
 
-// Which word each piece belongs to, and the words.
+// The words, and which of them each piece belongs to.
 struct PieceWords {
   std::vector<size_t> word_of;
   std::vector<std::string> words;
@@ -38,17 +39,17 @@ AttentionMap map_attention(const Decoder& decoder, const Tokenizer& tokenizer, c
   const torch::NoGradGuard no_gradients;
   Batch batch;
   batch.add(format, source, target);
-  const auto device = decoder.embedding->weight.device();
-  const Layout layout = make_layout(batch, decoder.config().attention == AttentionKind::prefix, device);
+  const auto device = decoder.device();
+  const Layout layout = batch_layout(batch, decoder.config().attention, device);
   const auto queries = static_cast<int64_t>(target.size()) + 1;
   torch::Tensor sum;  // [queries, rows]
-  const Tap tap = [&](const std::string& name, const torch::Tensor& value) {
+  const Hook hook = [&](const std::string& name, const torch::Tensor& value) {
     if (!name.ends_with("attention.weights.0")) return;
-    // The last layer has the asked rows alone, the others all: their last rows are the same ones.
+    // The last layer has the queries alone, the others all rows, of which the queries are the last.
     const auto mean = value.mean(0).slice(0, value.size(1) - queries);
     sum = sum.defined() ? sum + mean : mean;
   };
-  decoder.hidden(index_tensor(batch.tokens, device), layout, &tap);
+  decoder.hidden(index_tensor(batch.tokens, device), layout, &hook);
   const torch::Tensor weights = sum.to(torch::kCPU, torch::kFloat64).contiguous();
 
   const PieceWords source_words = words_of(tokenizer, source);

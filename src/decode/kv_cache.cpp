@@ -5,7 +5,7 @@
 namespace calque {
 
 KvCache::KvCache(const Decoder& decoder)
-    : width_(2 * decoder.config().key_value_head_count() * decoder.config().width_of_head()),
+    : row_size_(2 * decoder.config().kv_head_count() * decoder.config().head_size_or_default()),
       options_(decoder.norm->weight.options().requires_grad(false)),
       layers_(decoder.blocks.size()) {}
 
@@ -23,7 +23,7 @@ void KvCache::give_back(std::span<const int32_t> slots) {
 void KvCache::grow() {
   const int64_t larger = std::max<int64_t>(512, capacity_ * 2);
   for (torch::Tensor& layer : layers_) {
-    torch::Tensor grown = torch::empty({larger, width_}, options_);
+    torch::Tensor grown = torch::empty({larger, row_size_}, options_);
     if (layer.defined()) grown.slice(0, 0, capacity_).copy_(layer);
     layer = grown;
   }

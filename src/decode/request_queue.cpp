@@ -3,7 +3,7 @@
 namespace calque {
 
 int64_t RequestQueue::look_ahead(int64_t most) {
-  is_dry_ = ends_when_dry_ = false;
+  was_empty_ = ends_when_empty_ = false;
   while (static_cast<int64_t>(ahead_.size()) < most) {
     auto request = next_(/*wait=*/ahead_.empty());
     if (!request) break;
@@ -14,10 +14,10 @@ int64_t RequestQueue::look_ahead(int64_t most) {
 
 std::optional<SearchRequest> RequestQueue::next() {
   const std::lock_guard lock(mutex_);
-  if (stopped_ || is_dry_) return std::nullopt;
+  if (stopped_ || was_empty_) return std::nullopt;
   if (ahead_.empty()) {
     auto request = next_(/*wait=*/false);
-    is_dry_ = !request && ends_when_dry_;
+    was_empty_ = !request && ends_when_empty_;
     return request;
   }
   SearchRequest request = std::move(ahead_.front());

@@ -2,56 +2,39 @@
 
 #include <torch/types.h>
 
+#include <cmath>
 #include <numeric>
 
+#include "calque/base/error.h"
 #include "calque/data/batch.h"
-#include "calque/model/packed_decoder.h"
+#include "calque/model/batch_layout.h"
 
 namespace calque {
 namespace {
 
-// A pass that goes on from nothing: every pair sees its own rows of the layer at hand, so that all layers can
-// do with one cache.
-torch::Tensor packed_logits(const SearchModel& model, const Batch& batch, const Layout& layout) {
-  const ModelConfig& config = model.decoder.config();
-  const std::vector<torch::Tensor> layers(
-      static_cast<size_t>(config.layers),
-      torch::empty({layout.rows(), 2 * config.key_value_head_count() * config.width_of_head()}));
-  CachePass pass{{}, layers};
-  pass.rows.slots.resize(static_cast<size_t>(layout.rows()));
-  std::iota(pass.rows.slots.begin(), pass.rows.slots.end(), 0);
-  pass.rows.seen = pass.rows.slots;
-  pass.rows.seen_offsets = layout.offsets;
-  for (size_t pair = 0; pair < layout.prefix_ends.size(); ++pair)
-    pass.rows.prefixes.push_back(layout.prefix_ends[pair] - layout.offsets[pair]);
-  return model.packed->logits(index_tensor(batch.tokens), layout, pass);
-}
+constexpr int64_t batch_rows = 2048;
 
-// log p of each label of a batch.
-std::vector<float> label_scores(const SearchModel& model, const Batch& batch) {
-  const auto device = model.decoder.embedding->weight.device();
-  const bool prefix = model.decoder.config().attention == AttentionKind::prefix;
-  const Layout layout = make_layout(batch, prefix, device);
-  const torch::Tensor logits = model.packed != nullptr
-                                   ? packed_logits(model, batch, layout)
-                                   : model.decoder.logits(index_tensor(batch.tokens, device), layout);
-  const torch::Tensor labels = index_tensor(batch.labels, device).unsqueeze(1);
-  const torch::Tensor scores =
-      (logits.gather(1, labels).squeeze(1) - logits.logsumexp(1)).to(torch::kCPU, torch::kFloat32);
+std::vector<float> batch_scores(const Decoder& decoder, const Batch& batch, const Hook* hook) {
+  const auto device = decoder.device();
+  const torch::Tensor scores = decoder
+                                   .label_scores(index_tensor(batch.tokens, device),
+                                                 batch_layout(batch, decoder.config().attention, device),
+                                                 index_tensor(batch.labels, device), hook)
+                                   .to(torch::kCPU, torch::kFloat32);
   return {scores.const_data_ptr<float>(), scores.const_data_ptr<float>() + scores.numel()};
 }
 
 }  // namespace
 
-std::vector<std::vector<float>> score_pairs(const SearchModel& model, const SequenceFormat& format,
-                                            const std::vector<TokenPair>& pairs, int64_t batch_rows) {
+std::vector<std::vector<float>> score_pairs(const Decoder& decoder, const SequenceFormat& format,
+                                            const std::vector<TokenPair>& pairs, const Hook* hook) {
   const torch::NoGradGuard no_gradients;
   std::vector<std::vector<float>> all(pairs.size());
   Batch batch;
   std::vector<size_t> members;
   const auto flush = [&] {
     if (members.empty()) return;
-    const std::vector<float> scores = label_scores(model, batch);
+    const std::vector<float> scores = batch_scores(decoder, batch, hook);
     auto at = scores.begin();
     for (const size_t member : members) {
       const auto count = static_cast<int64_t>(pairs[member].target.size()) + 1;
@@ -64,13 +47,66 @@ std::vector<std::vector<float>> score_pairs(const SearchModel& model, const Sequ
   for (size_t i = 0; i < pairs.size(); ++i) {
     const int64_t rows = format.rows(static_cast<int64_t>(pairs[i].source.size()),
                                      static_cast<int64_t>(pairs[i].target.size()));
-    if (rows > model.decoder.config().max_positions) continue;
+    if (rows > decoder.config().context_length) continue;
     if (batch.rows() + rows > batch_rows) flush();
     batch.add(format, pairs[i].source, pairs[i].target);
     members.push_back(i);
   }
   flush();
   return all;
+}
+
+double mean_loss(const Decoder& decoder, const SequenceFormat& format, const std::vector<TokenPair>& pairs,
+                 const Hook* hook) {
+  double sum = 0, count = 0;
+  for (const auto& scores : score_pairs(decoder, format, pairs, hook)) {
+    for (const float score : scores) sum -= score;
+    count += static_cast<double>(scores.size());
+  }
+  return count > 0 ? sum / count : std::nan("");
+}
+
+double ScoredPair::log_probability() const {
+  return std::accumulate(log_probabilities.begin(), log_probabilities.end(), 0.0);
+}
+
+nlohmann::json ScoredPair::to_json() const {
+  return {{"log_probability", log_probability()},
+          {"tokens", tokens},
+          {"token_log_probabilities", log_probabilities}};
+}
+
+std::string ScoredPair::to_text() const {
+  const double sum = log_probability();
+  return fmt::format("{:.4f}\t{:.4f}\n", sum, sum / static_cast<double>(log_probabilities.size()));
+}
+
+void score_lines(const Translator& translator, PairReader& reader,
+                 const std::function<void(const ScoredPair& pair)>& done) {
+  constexpr size_t pairs_per_block = 512;
+  const Tokenizer& tokenizer = translator.tokenizer();
+  std::vector<TokenPair> pairs;
+  std::vector<int64_t> lines;
+  const auto flush = [&] {
+    const auto all = score_pairs(translator.decoder(), translator.format(), pairs);
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      if (all[i].empty())
+        throw UserError(fmt::format("line {}: the pair is longer than the model's context", lines[i]),
+                        "split it into sentences");
+      ScoredPair scored{{}, all[i]};
+      for (const int32_t id : pairs[i].target) scored.tokens.push_back(tokenizer.piece(id));
+      scored.tokens.push_back("</s>");
+      done(scored);
+    }
+    pairs.clear();
+    lines.clear();
+  };
+  for (SentencePair pair; reader.next(pair);) {
+    pairs.push_back({tokenizer.encode(pair.source), tokenizer.encode(pair.target)});
+    lines.push_back(pair.line);
+    if (pairs.size() == pairs_per_block) flush();
+  }
+  flush();
 }
 
 }  // namespace calque

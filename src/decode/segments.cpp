@@ -1,34 +1,76 @@
 #include "calque/decode/segments.h"
 
+#include <unicode/brkiter.h>
+#include <unicode/filteredbrk.h>
+#include <unicode/locid.h>
+
 #include <algorithm>
 #include <array>
+#include <stdexcept>
 
 #include "calque/base/unicode.h"
 
 namespace calque {
 namespace {
 
-bool ends_sentence(char32_t c) { return c == U'.' || c == U'!' || c == U'?' || c == U'…'; }
-bool closes(char32_t c) { return c == U'"' || c == U'»' || c == U'”' || c == U'’' || c == U')' || c == U']'; }
 bool ends_clause(char32_t c) { return c == U',' || c == U';' || c == U':' || c == U'–' || c == U'—'; }
-
-// A full stop after these ends no sentence: titles and initials.
-bool is_abbreviation_before(std::u32string_view text, size_t stop) {
-  size_t begin = stop;
-  while (begin > 0 && !is_space(text[begin - 1])) --begin;
-  const std::u32string_view word = text.substr(begin, stop - begin);
-  constexpr std::array<std::u32string_view, 9> titles = {U"MM", U"Mme", U"Mlle", U"Dr", U"Pr",
-                                                         U"St", U"Ste", U"cf",   U"av"};
-  return (word.size() == 1 && is_letter(word[0])) ||
-         std::find(titles.begin(), titles.end(), word) != titles.end();
-}
 
 std::u32string_view trim_both(std::u32string_view text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   return trim_end(text);
 }
 
+// ICU's sentence boundaries, without breaks after French abbreviations.
+std::unique_ptr<icu::BreakIterator> make_sentence_iterator() {
+  UErrorCode status = U_ZERO_ERROR;
+  const icu::Locale french("fr", "", "", "ss=standard");
+  std::unique_ptr<icu::BreakIterator> plain(icu::BreakIterator::createSentenceInstance(french, status));
+  std::unique_ptr<icu::FilteredBreakIteratorBuilder> builder(
+      icu::FilteredBreakIteratorBuilder::createInstance(french, status));
+  if (U_FAILURE(status)) throw std::runtime_error(std::string("ICU: ") + u_errorName(status));
+  for (const char* abbreviation : {"M.", "MM.", "Mme.", "Mlle.", "Dr.", "Pr.", "St.", "Ste.", "cf.", "av.",
+                                   "etc.", "p.", "ex.", "env.", "apr."}) {
+    builder->suppressBreakAfter(icu::UnicodeString::fromUTF8(abbreviation), status);
+  }
+  std::unique_ptr<icu::BreakIterator> filtered(builder->wrapIteratorWithFilter(plain.release(), status));
+  if (U_FAILURE(status)) throw std::runtime_error(std::string("ICU: ") + u_errorName(status));
+  return filtered;
+}
+
+// "J. Martin": an initial does not end a sentence.
+bool ends_in_initial(std::u32string_view text) {
+  text = trim_end(text);
+  return text.size() >= 2 && text.back() == U'.' && is_letter(text[text.size() - 2]) &&
+         (text.size() == 2 || is_space(text[text.size() - 3]));
+}
+
+bool begins_in_lower_case(std::u32string_view text) {
+  text = trim_both(text);
+  if (text.empty() || !is_letter(text.front())) return false;
+  const std::string first = to_utf8(text.substr(0, 1));
+  return lower_case(first) == first;
+}
+
+// French puts a space before closing marks, and ICU a boundary: the sentence ends after them.
+size_t after_closing_marks(std::u32string_view text, size_t end) {
+  for (size_t i = end; i < text.size(); ++i) {
+    if (text[i] == U'»' || text[i] == U'!' || text[i] == U'?') end = i + 1;
+    if (end <= i && !is_space(text[i])) break;
+  }
+  return end;
+}
+
 std::vector<std::u32string> sentences_of(std::u32string_view text) {
+  const std::unique_ptr<icu::BreakIterator> iterator = make_sentence_iterator();
+  icu::UnicodeString units;
+  std::vector<int32_t> point_of;  // the code point that begins at each UTF-16 unit
+  for (size_t i = 0; i < text.size(); ++i) {
+    const int32_t before = units.length();
+    units.append(static_cast<UChar32>(text[i]));
+    for (int32_t unit = before; unit < units.length(); ++unit) point_of.push_back(static_cast<int32_t>(i));
+  }
+  point_of.push_back(static_cast<int32_t>(text.size()));
+  iterator->setText(units);
   std::vector<std::u32string> parts;
   size_t begin = 0;
   const auto cut = [&](size_t end) {
@@ -36,28 +78,20 @@ std::vector<std::u32string> sentences_of(std::u32string_view text) {
     if (!part.empty()) parts.emplace_back(part);
     begin = end;
   };
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (!ends_sentence(text[i])) continue;
-    const bool only_stop = text[i] == U'.' && (i + 1 == text.size() || !ends_sentence(text[i + 1]));
-    if (only_stop && is_abbreviation_before(text, i)) continue;
-    size_t end = i + 1;
-    while (end < text.size() && (ends_sentence(text[end]) || closes(text[end]) ||
-                                 (is_space(text[end]) && end + 1 < text.size() && text[end + 1] == U'»')))
-      ++end;
-    i = end - 1;
-    if (end < text.size() && !is_space(text[end])) continue;
-    size_t next = end;
-    while (next < text.size() && is_space(text[next])) ++next;
-    // A sentence goes on in lower case after «?» inside a quotation, or after «etc.».
-    const bool goes_on = next < text.size() && is_letter(text[next]) &&
-                         lower_case(to_utf8(text.substr(next, 1))) == to_utf8(text.substr(next, 1));
-    if (!goes_on) cut(end);
+  for (int32_t at = iterator->next(); at != icu::BreakIterator::DONE; at = iterator->next()) {
+    const size_t end = after_closing_marks(text, static_cast<size_t>(point_of[static_cast<size_t>(at)]));
+    if (end <= begin) continue;
+    // Looks only a little ahead: the rest may be long.
+    if (end < text.size() &&
+        (begins_in_lower_case(text.substr(end, 8)) || ends_in_initial(text.substr(begin, end - begin))))
+      continue;
+    cut(end);
   }
   cut(text.size());
   return parts;
 }
 
-// The place to cut nearest to the middle: behind a clause, else between words, else anywhere.
+// The cut nearest to the middle: after a clause, else between words. Nothing inside a single word.
 size_t best_cut(std::u32string_view text) {
   size_t at_clause = 0, at_word = 0;
   const size_t middle = text.size() / 2;
@@ -70,9 +104,9 @@ size_t best_cut(std::u32string_view text) {
     if (nearer(i, at_word)) at_word = i;
     if (ends_clause(text[i - 1]) && nearer(i, at_clause)) at_clause = i;
   }
-  // A clause at the far end of a long text helps little.
+  // A clause near either end of a long text helps little.
   const bool good_clause = at_clause > text.size() / 8 && at_clause < text.size() - text.size() / 8;
-  return good_clause ? at_clause : at_word > 0 ? at_word : middle;
+  return good_clause ? at_clause : at_word;
 }
 
 void split_until_it_fits(std::u32string_view text, const std::function<bool(std::string_view)>& fits,
@@ -80,11 +114,11 @@ void split_until_it_fits(std::u32string_view text, const std::function<bool(std:
   text = trim_both(text);
   if (text.empty()) return;
   std::string part = to_utf8(text);
-  if (text.size() == 1 || fits(part)) {
+  const size_t cut = fits(part) ? 0 : best_cut(text);
+  if (cut == 0) {
     parts.push_back(std::move(part));
     return;
   }
-  const size_t cut = best_cut(text);
   split_until_it_fits(text.substr(0, cut), fits, parts);
   split_until_it_fits(text.substr(cut), fits, parts);
 }

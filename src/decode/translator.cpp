@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 
@@ -10,23 +11,41 @@
 #include "calque/base/unicode.h"
 #include "calque/data/corpus.h"
 #include "calque/decode/segments.h"
-#include "calque/model/packed_decoder.h"
+#include "calque/model/decoder.h"
 
 namespace calque {
 namespace {
 
 constexpr const char* example_prompt = "French:\n{source}\nEnglish:\n{target}";
 
+constexpr int64_t retry_no_repeat_ngram = 3;
+constexpr size_t longest_period = 8;
+constexpr size_t repetitions_of_a_loop = 5;
+
+// True if the tokens end in one n-gram repeated many times.
+bool is_loop(const std::vector<int32_t>& tokens) {
+  for (size_t period = 1; period <= longest_period; ++period) {
+    const size_t length = period * repetitions_of_a_loop;
+    if (tokens.size() < length) break;
+    const auto begin = tokens.end() - static_cast<int64_t>(length);
+    if (std::equal(begin + static_cast<int64_t>(period), tokens.end(), begin)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Translator::Translator(std::shared_ptr<const Decoder> decoder, Tokenizer tokenizer,
-                       const DecodeConfig& config, Packing packing)
-    : decoder_(std::move(decoder)), tokenizer_(std::move(tokenizer)), config_(config), packing_(packing) {
+                       const DecodeConfig& config)
+    : decoder_(std::move(decoder)), tokenizer_(std::move(tokenizer)), config_(config) {
   check_decode(config_);
-  if (decoder_->embedding->weight.device().is_cpu())
-    packed_ = std::make_shared<PackedDecoder>(*decoder_, packing);
+  if (tokenizer_.size() > decoder_->config().vocabulary) {
+    throw UserError(fmt::format("the tokenizer has {} pieces, but the model's vocabulary is {}",
+                                tokenizer_.size(), decoder_->config().vocabulary),
+                    "the tokenizer belongs to another model");
+  }
   use_format(pair_format(tokenizer_, decoder_->config().prompt));
-  if (!config_.shots.empty()) show_examples(config_.shots);
+  if (!config_.shots.empty()) use_examples(config_.shots);
 }
 
 void Translator::use_format(SequenceFormat format) {
@@ -36,30 +55,38 @@ void Translator::use_format(SequenceFormat format) {
     if (id != options_.format.end && (tokenizer_.is_control(id) || id == tokenizer_.unknown_id()))
       options_.forbidden.push_back(id);
   }
+  for (auto id = static_cast<int64_t>(tokenizer_.size()); id < decoder_->config().vocabulary; ++id)
+    options_.forbidden.push_back(static_cast<int32_t>(id));  // rows that no piece belongs to
+  search_.reset();
 }
 
-void Translator::show_examples(const std::filesystem::path& file) {
+void Translator::set_hook(const Hook* hook) {
+  options_.hook = hook;
+  search_.reset();
+}
+
+Search& Translator::search() const {
+  if (!search_) search_ = std::make_unique<Search>(*decoder_, options_);
+  search_->config() = config_;
+  return *search_;
+}
+
+void Translator::use_examples(const std::filesystem::path& file) {
   CorpusPart part;
   part.pairs = file;
   PairReader reader(part);
   std::vector<std::pair<std::string, std::string>> examples;
   for (SentencePair pair; reader.next(pair);) examples.emplace_back(clean(pair.source), clean(pair.target));
-  if (examples.empty()) throw UserError(fmt::format("{}: no examples in it", file.string()));
+  if (examples.empty()) throw UserError(fmt::format("{}: no examples in this file", file.string()));
   const std::string& prompt = decoder_->config().prompt;
   SequenceFormat format = example_format(tokenizer_, prompt.empty() ? example_prompt : prompt, examples);
-  const int64_t rows = format.rows(0, 0), most = decoder_->config().max_positions;
+  const int64_t rows = format.rows(0, 0), most = decoder_->config().context_length;
   if (rows > most / 2)
-    throw UserError(
-        fmt::format("{}: its examples take {} of the model's {} positions", file.string(), rows, most),
-        "half of them must be left for the sentence and its translation");
+    throw UserError(fmt::format("{}: the examples take {} of the model's {} tokens of context", file.string(),
+                                rows, most),
+                    "leave at least half of the context for the sentence and its translation");
   use_format(std::move(format));
   config_.shots = file;
-}
-
-SearchOptions Translator::search_options() const {
-  SearchOptions options = options_;
-  options.decode = config_;
-  return options;
 }
 
 std::string Translator::clean(std::string_view line) {
@@ -72,119 +99,158 @@ std::string Translator::clean(std::string_view line) {
   return text;
 }
 
-std::vector<std::string> Translator::parts_of(const std::string& line) const {
+// A word that does not fit by itself is no word of a language (a key, a URL, a row of letters): it is copied.
+std::vector<Translator::Part> Translator::split(const std::string& line) const {
+  const std::string cleaned = clean(line);
+  if (cleaned.empty()) return {};
   const int64_t most = std::min(config_.split_tokens, longest_source(decoder_->config(), options_.format));
   const auto fits = [&](std::string_view part) {
-    // A token is rarely more than a few bytes; what is much longer need not be encoded to know.
+    // Far too long to fit: no need to encode it.
     return static_cast<int64_t>(part.size()) <= 64 * most &&
            static_cast<int64_t>(tokenizer_.encode(part).size()) <= most;
   };
-  if (fits(line)) return {line};
-  return split_text(line, fits);
+  if (fits(cleaned)) return {{cleaned}};
+  std::vector<Part> parts;
+  for (std::string& text : split_text(cleaned, fits)) {
+    const bool copied = !fits(text);
+    parts.push_back({std::move(text), copied});
+  }
+  return parts;
 }
 
-// The rank-th best of each part; a part that has fewer gives its last.
-TranslatedText Translator::join(const std::vector<std::vector<Hypothesis>>& parts, size_t rank) const {
+SearchRequest Translator::request(int64_t id, const Part& part, const std::vector<int32_t>& prefix) const {
+  SearchRequest request{id, tokenizer_.encode(part.source), prefix};
+  if (part.looped) request.no_repeat_ngram = retry_no_repeat_ngram;
+  return request;
+}
+
+// The rank-th best of each part, or its last where it has fewer.
+TranslatedText Translator::join(const std::vector<Part>& parts, size_t rank) const {
   TranslatedText joined;
-  for (const auto& hypotheses : parts) {
-    if (hypotheses.empty()) continue;
-    const Hypothesis& hypothesis = hypotheses[std::min(rank, hypotheses.size() - 1)];
-    const std::string text = tokenizer_.decode(hypothesis.tokens);
-    // A byte piece can stand for half a character; a line feed would break one line in two.
-    const std::string cleaned = clean(text);
-    if (!cleaned.empty()) joined.text += (joined.text.empty() ? "" : " ") + cleaned;
+  for (const Part& part : parts) {
+    Hypothesis hypothesis;
+    std::string text = part.source;
+    if (!part.copied) {
+      if (part.hypotheses.empty()) continue;
+      hypothesis = part.hypotheses[std::min(rank, part.hypotheses.size() - 1)];
+      text = tokenizer_.decode(hypothesis.tokens);
+      // With examples the line ends the translation, also where a token contains more than the line feed.
+      if (!config_.shots.empty()) text = text.substr(0, text.find('\n'));
+      text = clean(text);  // byte pieces can form invalid UTF-8 or a line feed
+    }
+    if (!text.empty()) joined.text += (joined.text.empty() ? "" : " ") + text;
     joined.score += hypothesis.score;
     joined.log_probability += hypothesis.log_probability;
     joined.complete = joined.complete && hypothesis.ended;
-    joined.parts.push_back(hypothesis);
+    joined.parts.push_back(std::move(hypothesis));
   }
   return joined;
+}
+
+Translation Translator::finish(std::vector<Part> parts) const {
+  Translation translation;
+  size_t ranks = 1;
+  for (const Part& part : parts) {
+    ranks = std::max(ranks, part.hypotheses.size());
+    translation.sources.push_back(part.source);
+    translation.looped = translation.looped || part.looped;
+    translation.copied = translation.copied || part.copied;
+  }
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    TranslatedText text = join(parts, rank);
+    const bool repeated = std::any_of(translation.best.begin(), translation.best.end(),
+                                      [&](const TranslatedText& one) { return one.text == text.text; });
+    if (!repeated) translation.best.push_back(std::move(text));  // tokens may differ where the text does not
+  }
+  return translation;
 }
 
 void Translator::translate_lines(const NextLine& next, const LineDone& done,
                                  const std::string& prefix) const {
   struct Line {
-    std::vector<std::string> sources;
-    std::vector<std::vector<Hypothesis>> parts;
+    std::vector<Part> parts;
     size_t missing = 0;
   };
-  std::map<int64_t, Line> lines;                         // read, not yet given out
+  std::map<int64_t, Line> lines;                         // read, not yet delivered
   std::map<int64_t, std::pair<int64_t, size_t>> places;  // request → line, part
   std::deque<SearchRequest> waiting;
-  int64_t read = 0, given = 0, requests = 0;
+  int64_t read = 0, delivered = 0, requests = 0;
   const std::vector<int32_t> prefix_tokens =
       prefix.empty() ? std::vector<int32_t>{} : tokenizer_.encode(prefix);
 
-  const auto give_out = [&] {
-    for (auto found = lines.find(given); found != lines.end() && found->second.missing == 0;
-         found = lines.find(given)) {
-      Translation translation;
-      translation.sources = std::move(found->second.sources);
-      size_t ranks = 1;
-      for (const auto& hypotheses : found->second.parts) ranks = std::max(ranks, hypotheses.size());
-      for (size_t rank = 0; rank < ranks; ++rank) translation.best.push_back(join(found->second.parts, rank));
+  const auto deliver = [&] {
+    for (auto found = lines.find(delivered); found != lines.end() && found->second.missing == 0;
+         found = lines.find(delivered)) {
+      const Translation translation = finish(std::move(found->second.parts));
       lines.erase(found);
-      done(given++, translation);
+      done(delivered++, translation);
     }
+  };
+  const auto enqueue = [&](int64_t line, size_t index) {
+    const Part& part = lines.at(line).parts[index];
+    places[requests] = {line, index};
+    waiting.push_back(request(requests++, part, index == 0 ? prefix_tokens : std::vector<int32_t>{}));
   };
   const NextRequest next_request = [&](bool wait) -> std::optional<SearchRequest> {
     while (waiting.empty()) {
-      auto text = next(wait);
+      const auto text = next(wait);
       if (!text) return std::nullopt;
       Line& line = lines[read];
-      const std::string cleaned = clean(*text);
-      if (!cleaned.empty()) line.sources = parts_of(cleaned);
-      line.parts.resize(line.sources.size());
-      line.missing = line.sources.size();
-      for (size_t part = 0; part < line.sources.size(); ++part) {
-        places[requests] = {read, part};
-        waiting.push_back({requests++, tokenizer_.encode(line.sources[part]),
-                           part == 0 ? prefix_tokens : std::vector<int32_t>{}});
+      line.parts = split(*text);
+      for (size_t index = 0; index < line.parts.size(); ++index) {
+        if (line.parts[index].copied) continue;
+        ++line.missing;
+        enqueue(read, index);
       }
       ++read;
-      give_out();  // an empty line may be all that was waited for
+      deliver();  // the line may need no search, and be the next to come out
     }
-    SearchRequest request = std::move(waiting.front());
+    SearchRequest first = std::move(waiting.front());
     waiting.pop_front();
-    return request;
+    return first;
   };
   const RequestDone request_done = [&](int64_t id, std::vector<Hypothesis> hypotheses) {
-    const auto [line, part] = places.at(id);
+    const auto [line, index] = places.at(id);
     places.erase(id);
-    lines.at(line).parts[part] = std::move(hypotheses);
+    Part& part = lines.at(line).parts[index];
+    if (!part.looped && is_loop(hypotheses.front().tokens)) {
+      part.looped = true;
+      enqueue(line, index);
+      return;
+    }
+    part.hypotheses = std::move(hypotheses);
     --lines.at(line).missing;
-    give_out();
+    deliver();
   };
-  search(model(), search_options(), next_request, request_done);
+  search().run(next_request, request_done);
 }
 
 Translation Translator::translate(const std::string& line, const std::string& prefix,
                                   const LineProgress& progress) const {
-  Translation translation;
-  const std::string cleaned = clean(line);
-  if (!cleaned.empty()) translation.sources = parts_of(cleaned);
-  std::vector<std::vector<Hypothesis>> parts;
+  std::vector<Part> parts = split(line);
+  const std::vector<int32_t> prefix_tokens =
+      prefix.empty() ? std::vector<int32_t>{} : tokenizer_.encode(prefix);
   bool stopped = false;
-  for (size_t part = 0; part < translation.sources.size() && !stopped; ++part) {
-    // One after the other, so that what is shown while it is made only grows.
-    std::optional<SearchRequest> request =
-        SearchRequest{static_cast<int64_t>(part), tokenizer_.encode(translation.sources[part]),
-                      part == 0 && !prefix.empty() ? tokenizer_.encode(prefix) : std::vector<int32_t>{}};
-    parts.emplace_back();
+  // One part after the other, so that the shown text only grows.
+  for (size_t index = 0; index < parts.size() && !stopped; ++index) {
+    Part& part = parts[index];
+    if (part.copied) continue;
     const RequestProgress step = [&](int64_t, std::span<const int32_t> tokens) {
       if (!progress) return true;
-      const std::string before = join(parts, 0).text;
+      const std::string before = join({parts.begin(), parts.begin() + static_cast<int64_t>(index)}, 0).text;
       stopped = !progress(before + (before.empty() ? "" : " ") + clean(tokenizer_.decode(tokens)));
       return !stopped;
     };
-    search(
-        model(), search_options(), [&](bool) { return std::exchange(request, std::nullopt); },
-        [&](int64_t, std::vector<Hypothesis> hypotheses) { parts.back() = std::move(hypotheses); }, step);
+    for (int attempt = 0; attempt < 2 && !stopped; ++attempt) {
+      std::optional<SearchRequest> only =
+          request(0, part, index == 0 ? prefix_tokens : std::vector<int32_t>{});
+      search().run([&](bool) { return std::exchange(only, std::nullopt); },
+                   [&](int64_t, std::vector<Hypothesis> found) { part.hypotheses = std::move(found); }, step);
+      if (part.looped || part.hypotheses.empty() || !is_loop(part.hypotheses.front().tokens)) break;
+      part.looped = true;
+    }
   }
-  size_t ranks = 1;
-  for (const auto& hypotheses : parts) ranks = std::max(ranks, hypotheses.size());
-  for (size_t rank = 0; rank < ranks; ++rank) translation.best.push_back(join(parts, rank));
-  return translation;
+  return finish(std::move(parts));
 }
 
 std::vector<Translation> Translator::translate_all(const std::vector<std::string>& lines,

@@ -1,7 +1,8 @@
-// What the experiments share: the product's own attention, asked with a few vectors.
+// Helpers of the experiments: calque's attention on a few vectors, and claims about numbers.
 #pragma once
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
 #include <torch/types.h>
 
 #include <string>
@@ -12,11 +13,11 @@
 
 namespace calque {
 
-// Queries that see all keys, scores not scaled. queries: [m, d], keys, values: [n, d], m ≤ n.
 struct Attended {
   torch::Tensor weights;  // [m, n]
   torch::Tensor output;   // [m, d]
 };
+// Attention of every query to all keys. queries: [m, d]; keys, values: [n, d]; m ≤ n.
 inline Attended attend(const torch::Tensor& queries, const torch::Tensor& keys, const torch::Tensor& values,
                        double scale = 1) {
   const int64_t m = queries.size(0), n = keys.size(0), d = keys.size(1);
@@ -58,7 +59,7 @@ inline std::string show(const std::vector<double>& values) {
   return text + ")";
 }
 
-// A claim that a number is what it should be, within a tolerance.
+// A claim that a number equals its expected value, within a tolerance.
 inline Claim near(const std::string& claim, double expected, double found, double tolerance) {
   return {claim, show(expected), show(found), std::abs(found - expected) <= tolerance};
 }

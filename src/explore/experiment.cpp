@@ -24,38 +24,38 @@ const std::vector<Experiment>& all_experiments() {
        worked_example},
       {"copy",
        "a query aligned with one key copies its value",
-       {{"n", {8, "keys"}}, {"t", {10, "the query's scale"}}},
+       {{"n", {8, "number of keys"}}, {"t", {10, "scale of the query"}}},
        copy_experiment},
       {"average",
-       "a query between two keys averages their values; a projection takes one of them out again",
-       {{"n", {8, "keys"}}, {"t", {12, "the query's scale"}}},
+       "a query between two keys averages their values; a projection recovers one of them",
+       {{"n", {8, "number of keys"}}, {"t", {12, "scale of the query"}}},
        average_experiment},
       {"single-head",
-       "keys of uncertain length: one head swings between two values",
-       {{"n", {8, "keys"}},
-        {"t", {10, "the query's scale"}},
-        {"samples", {20000, "draws of the keys"}},
-        {"alpha", {1e-6, "spread of all keys"}}},
+       "keys of random length: one head jumps between two values",
+       {{"n", {8, "number of keys"}},
+        {"t", {10, "scale of the query"}},
+        {"samples", {20000, "random draws of the keys"}},
+        {"alpha", {1e-6, "variance of all keys"}}},
        single_head_experiment},
       {"multi-head",
-       "two heads, one for each value: their mean stays put",
-       {{"n", {8, "keys"}},
-        {"t", {10, "the queries' scale"}},
-        {"samples", {20000, "draws of the keys"}},
-        {"alpha", {1e-6, "spread of all keys"}}},
+       "two heads, one for each value: the mean of their outputs is stable",
+       {{"n", {8, "number of keys"}},
+        {"t", {10, "scale of the queries"}},
+        {"samples", {20000, "random draws of the keys"}},
+        {"alpha", {1e-6, "variance of all keys"}}},
        multi_head_experiment},
       {"key-query-value",
-       "with matrices of their own, where to look and what to fetch come apart",
-       {{"beta", {20, "length of the vectors that words are made of"}}},
+       "separate matrices: which word to attend to and what to take from it become independent",
+       {{"beta", {20, "length of the vectors that words are sums of"}}},
        key_query_value_experiment},
       {"scale",
-       "why scores are divided by the root of their width",
-       {{"samples", {20000, "draws of query and key"}}, {"n", {64, "keys under the softmax"}}},
+       "why scores are divided by the square root of the head size",
+       {{"samples", {20000, "random draws of query and key"}}, {"n", {64, "number of keys in the softmax"}}},
        scale_experiment},
       {"trained",
-       "the heads of a trained model: what each looks at, and what is lost without it",
-       {{"sentences", {100, "of the validation set"}},
-        {"bleu", {50, "sentences translated without each head; 0: none"}}},
+       "the heads of a trained model: what each attends to, and what its removal costs",
+       {{"sentences", {100, "validation sentences to analyse"}},
+        {"bleu", {50, "sentences to translate without each head; 0: none"}}},
        trained_experiment,
        true},
   };
@@ -71,22 +71,22 @@ ExperimentResult run_experiment(const std::string& name, const std::vector<std::
       std::find_if(all.begin(), all.end(), [&](const Experiment& one) { return one.name == name; });
   if (found == all.end())
     throw UserError(fmt::format("{}: no such experiment{}", name, did_you_mean(name, names)),
-                    "they are " + join(names, ", "));
-  for (const auto& [knob, value] : found->knobs) options.knobs[knob] = value.value;
+                    "experiments: " + join(names, ", "));
+  for (const auto& [key, parameter] : found->parameters) options.parameters[key] = parameter.value;
   for (const std::string& one : given) {
     const size_t equals = one.find('=');
-    const std::string knob = one.substr(0, equals);
-    if (!found->knobs.contains(knob)) {
+    const std::string key = one.substr(0, equals);
+    if (!found->parameters.contains(key)) {
       std::vector<std::string> known;
-      for (const auto& [key, value] : found->knobs) known.push_back(key);
-      throw UserError(fmt::format("{} has no knob {}{}", name, knob, did_you_mean(knob, known)),
-                      known.empty() ? "it has none" : "it has " + join(known, ", "));
+      for (const auto& [known_key, parameter] : found->parameters) known.push_back(known_key);
+      throw UserError(fmt::format("{} has no parameter {}{}", name, key, did_you_mean(key, known)),
+                      known.empty() ? "it has no parameters" : "its parameters: " + join(known, ", "));
     }
     const auto value = equals == std::string::npos ? std::nullopt : parse_number(one.substr(equals + 1));
     if (!value || *value < 0 || *value > 1e9)
-      throw UserError(fmt::format("--set {}: a number from 0 to 1e9 is wanted, as in {}={:g}", one, knob,
-                                  found->knobs.at(knob).value));
-    options.knobs[knob] = *value;
+      throw UserError(fmt::format("--set {}: expected a number from 0 to 1e9, as in {}={:g}", one, key,
+                                  found->parameters.at(key).value));
+    options.parameters[key] = *value;
   }
   return found->run(options);
 }

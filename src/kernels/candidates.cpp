@@ -5,61 +5,65 @@
 
 #include <limits>
 
-#include "calque/kernels/simd_loops.h"
 #include "fast.h"
+#include "simd_loops.h"
 
 namespace calque {
 
 using torch::Tensor;
 
-Candidates best_candidates(const Tensor& given, int64_t count, const std::vector<int32_t>& forbidden,
-                           const std::vector<Ban>& bans) {
-  if (!is_fast(given)) return reference::best_candidates(given, count, forbidden, bans);
-  const Tensor logits = given.contiguous();
+Candidates top_candidates(const Tensor& logits_given, int64_t count, const std::vector<int32_t>& forbidden,
+                          const std::vector<BannedToken>& banned) {
+  if (!is_fast(logits_given)) return reference::top_candidates(logits_given, count, forbidden, banned);
+  const Tensor logits = logits_given.contiguous();
   const int64_t rows = logits.size(0), vocabulary = logits.size(1);
-  Candidates best;
-  best.count = std::min(count, vocabulary);
-  best.log_probabilities.resize(static_cast<size_t>(rows * best.count));
-  best.tokens.resize(best.log_probabilities.size());
-  std::vector<float> sums(static_cast<size_t>(rows));
+  Candidates candidates;
+  candidates.count = std::min(count, vocabulary);
+  candidates.log_probabilities.resize(static_cast<size_t>(rows * candidates.count));
+  candidates.tokens.resize(candidates.log_probabilities.size());
+  std::vector<float> log_sums(static_cast<size_t>(rows));
   float* values = logits.mutable_data_ptr<float>();
   at::parallel_for(0, rows, 4, [&](int64_t begin, int64_t end) {
-    simd::log_sum_rows(values, vocabulary, sums.data(), begin, end);
+    simd::log_sum_exp_rows(values, vocabulary, log_sums.data(), begin, end);
     for (int64_t row = begin; row < end; ++row) {
       for (const int32_t token : forbidden)
         values[row * vocabulary + token] = -std::numeric_limits<float>::infinity();
     }
   });
-  for (const Ban& ban : bans)
-    values[ban.row * vocabulary + ban.token] = -std::numeric_limits<float>::infinity();
+  for (const BannedToken& one : banned)
+    values[one.row * vocabulary + one.token] = -std::numeric_limits<float>::infinity();
   at::parallel_for(0, rows, 4, [&](int64_t begin, int64_t end) {
-    simd::top_of_rows(values, vocabulary, best.count, best.log_probabilities.data(), best.tokens.data(),
-                      begin, end);
+    simd::top_k_rows(values, vocabulary, candidates.count, candidates.log_probabilities.data(),
+                     candidates.tokens.data(), begin, end);
     for (int64_t row = begin; row < end; ++row) {
-      for (int64_t i = 0; i < best.count; ++i) best.log_probabilities[row * best.count + i] -= sums[row];
+      for (int64_t i = 0; i < candidates.count; ++i)
+        candidates.log_probabilities[row * candidates.count + i] -= log_sums[row];
     }
   });
-  return best;
+  return candidates;
 }
 
-Candidates reference::best_candidates(const Tensor& logits, int64_t count,
-                                      const std::vector<int32_t>& forbidden, const std::vector<Ban>& bans) {
-  const Tensor sums = logits.logsumexp(1, true);  // [rows, 1]
-  Tensor allowed = logits - sums;                 // [rows, vocabulary]
+Candidates reference::top_candidates(const Tensor& logits, int64_t count,
+                                     const std::vector<int32_t>& forbidden,
+                                     const std::vector<BannedToken>& banned) {
+  const Tensor log_sums = logits.logsumexp(1, true);  // [rows, 1]
+  Tensor allowed = logits - log_sums;                 // [rows, vocabulary]
   for (const int32_t token : forbidden)
     allowed.select(1, token).fill_(-std::numeric_limits<double>::infinity());
-  for (const Ban& ban : bans) allowed[ban.row][ban.token] = -std::numeric_limits<double>::infinity();
+  for (const BannedToken& one : banned)
+    allowed[one.row][one.token] = -std::numeric_limits<double>::infinity();
   const auto [values, order] = allowed.sort(/*stable=*/true, 1, /*descending=*/true);
-  Candidates best;
-  best.count = std::min(count, logits.size(1));
-  const Tensor top = values.slice(1, 0, best.count).to(torch::kCPU, torch::kFloat32).contiguous();
-  const Tensor tokens = order.slice(1, 0, best.count).to(torch::kCPU, torch::kInt32).contiguous();
-  best.log_probabilities.assign(top.const_data_ptr<float>(), top.const_data_ptr<float>() + top.numel());
-  best.tokens.assign(tokens.const_data_ptr<int32_t>(), tokens.const_data_ptr<int32_t>() + top.numel());
-  for (size_t i = 0; i < best.tokens.size(); ++i) {
-    if (!(best.log_probabilities[i] > -std::numeric_limits<float>::infinity())) best.tokens[i] = -1;
+  Candidates candidates;
+  candidates.count = std::min(count, logits.size(1));
+  const Tensor top = values.slice(1, 0, candidates.count).to(torch::kCPU, torch::kFloat32).contiguous();
+  const Tensor tokens = order.slice(1, 0, candidates.count).to(torch::kCPU, torch::kInt32).contiguous();
+  candidates.log_probabilities.assign(top.const_data_ptr<float>(), top.const_data_ptr<float>() + top.numel());
+  candidates.tokens.assign(tokens.const_data_ptr<int32_t>(), tokens.const_data_ptr<int32_t>() + top.numel());
+  for (size_t i = 0; i < candidates.tokens.size(); ++i) {
+    if (!(candidates.log_probabilities[i] > -std::numeric_limits<float>::infinity()))
+      candidates.tokens[i] = -1;
   }
-  return best;
+  return candidates;
 }
 
 }  // namespace calque

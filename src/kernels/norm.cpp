@@ -5,8 +5,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
-#include "calque/kernels/simd_loops.h"
 #include "fast.h"
+#include "simd_loops.h"
 
 namespace calque {
 namespace {
@@ -15,35 +15,39 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t norm_rows_at_once = 64;
+constexpr int64_t rows_per_task = 64;
+
+// inverses: [rows], receives 1 / RMS of each row for the backward pass; undefined without one.
+Tensor fast_rms_norm(const Tensor& x, const Tensor& weight, double epsilon, const Tensor& inverses) {
+  RECORD_USER_SCOPE("norms");
+  const Tensor y = fast_empty(x.sizes());
+  const float* from = x.const_data_ptr<float>();
+  const float* factors = weight.const_data_ptr<float>();
+  float* to = y.mutable_data_ptr<float>();
+  float* saved = inverses.defined() ? inverses.mutable_data_ptr<float>() : nullptr;
+  at::parallel_for(0, x.size(0), rows_per_task, [&](int64_t begin, int64_t end) {
+    simd::rms_norm_forward(from, factors, static_cast<float>(epsilon), x.size(1), to, saved, begin, end);
+  });
+  return y;
+}
 
 class FastRmsNorm : public torch::autograd::Function<FastRmsNorm> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& x_given, const Tensor& weight,
-                        double epsilon) {
-    RECORD_USER_SCOPE("norms");
-    const Tensor x = x_given.contiguous();
-    const Tensor y = torch::empty_like(x);
+  static Tensor forward(AutogradContext* context, const Tensor& given, const Tensor& weight, double epsilon) {
+    const Tensor x = given.contiguous();
     const Tensor inverses = torch::empty({x.size(0)}, x.options());
-    const float* from = x.const_data_ptr<float>();
-    const float* factors = weight.const_data_ptr<float>();
-    float* to = y.mutable_data_ptr<float>();
-    float* kept = inverses.mutable_data_ptr<float>();
-    at::parallel_for(0, x.size(0), norm_rows_at_once, [&](int64_t begin, int64_t end) {
-      simd::rms_norm_forward(from, factors, static_cast<float>(epsilon), x.size(1), to, kept, begin, end);
-    });
     context->save_for_backward({x, weight, inverses});
-    return y;
+    return fast_rms_norm(x, weight, epsilon, inverses);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     RECORD_USER_SCOPE("norms");
-    const variable_list kept = context->get_saved_variables();
-    const Tensor &x = kept[0], &weight = kept[1], &inverses = kept[2];
+    const variable_list saved = context->get_saved_variables();
+    const Tensor &x = saved[0], &weight = saved[1], &inverses = saved[2];
     const Tensor dy = gradients[0].contiguous();
     const Tensor dx = torch::empty_like(x);
-    // A share of the weight's gradient for each thread, summed in their order: the same bits for as many
-    // threads.
+    // Each thread sums its own part of the weight's gradient. The parts are added in order, so that the
+    // result is deterministic for a given number of threads.
     const int64_t rows = x.size(0), width = x.size(1), shares = at::get_num_threads();
     const int64_t share_rows = (rows + shares - 1) / shares;
     const Tensor partial = torch::zeros({shares, width}, x.options());
@@ -66,11 +70,23 @@ class FastRmsNorm : public torch::autograd::Function<FastRmsNorm> {
 }  // namespace
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double epsilon) {
-  return is_fast(x) ? FastRmsNorm::apply(x, weight, epsilon) : reference::rms_norm(x, weight, epsilon);
+  if (!is_fast(x)) return reference::rms_norm(x, weight, epsilon);
+  return torch::GradMode::is_enabled() ? FastRmsNorm::apply(x, weight, epsilon)
+                                       : fast_rms_norm(x.contiguous(), weight, epsilon, {});
 }
 
+// Inference uses our own loop, whose results are bit-identical for any number of rows.
 Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double epsilon) {
-  return torch::layer_norm(x, {x.size(-1)}, weight, bias, epsilon);
+  if (!is_fast(x) || torch::GradMode::is_enabled() || !x.is_contiguous())
+    return torch::layer_norm(x, {x.size(-1)}, weight, bias, epsilon);
+  const Tensor y = torch::empty_like(x);
+  const float* from = x.const_data_ptr<float>();
+  float* to = y.mutable_data_ptr<float>();
+  at::parallel_for(0, x.size(0), rows_per_task, [&](int64_t begin, int64_t end) {
+    simd::layer_norm_forward(from, weight.const_data_ptr<float>(), bias.const_data_ptr<float>(),
+                             static_cast<float>(epsilon), x.size(1), to, begin, end);
+  });
+  return y;
 }
 
 Tensor reference::rms_norm(const Tensor& x, const Tensor& weight, double epsilon) {

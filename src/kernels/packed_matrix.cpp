@@ -7,19 +7,20 @@
 #include <algorithm>
 #include <limits>
 
-#include "calque/kernels/simd_loops.h"
 #include "calque/kernels/threads.h"
+#include "fast.h"
+#include "simd_loops.h"
 
 namespace calque {
 namespace {
 
 using torch::Tensor;
 
-constexpr int64_t steps = 127;                 // of an int8 weight, to either side of zero
-constexpr int64_t work_of_a_thread = 1 << 20;  // multiplications that are worth waking one for
-constexpr int64_t panels_at_once = 8;
-constexpr int64_t block_bytes = 192 * 1024;  // of rows
-constexpr int64_t row_multiple = 12;         // as many as a tile has, or twice that
+constexpr int64_t levels = 127;                          // int8 weights are in -127 … 127
+constexpr int64_t multiplications_per_thread = 1 << 20;  // fewer are not worth starting a thread for
+constexpr int64_t panels_per_task = 8;
+constexpr int64_t block_bytes = 192 * 1024;  // of input rows, which then stay in the L2 cache
+constexpr int64_t row_multiple = 12;         // a multiple of every tile height
 
 Tensor padded(const Tensor& rows, int64_t count) {
   auto sizes = rows.sizes().vec();
@@ -27,8 +28,7 @@ Tensor padded(const Tensor& rows, int64_t count) {
   return sizes[0] == 0 ? rows : torch::cat({rows, torch::zeros(sizes, rows.options())});
 }
 
-// [outputs, inputs] to [outputs / 16, inputs, 16], the last panel filled up with zeros. A weight that is
-// learnt is laid out in every step, so that it must not take long.
+// Converts [outputs, inputs] to [outputs / 16, inputs, 16]; the last panel is padded with zeros.
 Tensor float_panels(const Tensor& weight, int64_t panels) {
   constexpr int64_t columns = simd::packed_columns;
   const int64_t inputs = weight.size(1), outputs = weight.size(0);
@@ -57,26 +57,53 @@ Tensor float_panels(const Tensor& weight, int64_t panels) {
 
 }  // namespace
 
-PackedMatrix::PackedMatrix(const Tensor& weight, const Tensor& bias, Packing packing)
-    : packing_(packing), inputs_(weight.size(1)), outputs_(weight.size(0)) {
+PackedMatrix::PackedMatrix(const Tensor& weight, const Tensor& bias, WeightPrecision precision)
+    : precision_(precision), inputs_(weight.size(1)), outputs_(weight.size(0)) {
   const torch::NoGradGuard no_gradients;
   const int64_t panels = (outputs_ + simd::packed_columns - 1) / simd::packed_columns;
   bias_ = padded(bias.defined() ? bias.to(torch::kFloat32) : torch::zeros({outputs_}),
                  panels * simd::packed_columns);
-  if (packing != Packing::int8) {
+  if (precision != WeightPrecision::int8) {
     panels_ = float_panels(weight.to(torch::kFloat32), panels);
-    if (packing == Packing::bfloat16) panels_ = panels_.to(torch::kBFloat16);
+    if (precision == WeightPrecision::bfloat16) panels_ = panels_.to(torch::kBFloat16);
     return;
   }
   const Tensor wide = padded(weight.to(torch::kFloat32), panels * simd::packed_columns);
-  scales_ = wide.abs().amax(1).clamp_min(std::numeric_limits<float>::min()) / steps;  // [outputs]
-  const Tensor whole = (wide / scales_.unsqueeze(1)).round_().to(torch::kInt8);
-  const int64_t pairs = (inputs_ + 1) / 2;
-  panels_ = padded(whole.t(), 2 * pairs)
+  scales_ = wide.abs().amax(1).clamp_min(std::numeric_limits<float>::min()) / levels;  // [outputs]
+  const Tensor quantised = (wide / scales_.unsqueeze(1)).round_().to(torch::kInt8);
+  const int64_t input_pairs = (inputs_ + 1) / 2;
+  panels_ = padded(quantised.t(), 2 * input_pairs)
                 .t()
-                .reshape({panels, simd::packed_columns, pairs, 2})
+                .reshape({panels, simd::packed_columns, input_pairs, 2})
                 .transpose(1, 2)
                 .contiguous();
+}
+
+Tensor PackedMatrix::unpacked() const {
+  if (precision_ != WeightPrecision::int8) {
+    return panels_.to(torch::kFloat32).transpose(1, 2).reshape({-1, inputs_}).slice(0, 0, outputs_);
+  }
+  const int64_t panels = panels_.size(0), input_pairs = panels_.size(1);
+  const Tensor quantised = panels_.transpose(1, 2).reshape({panels * simd::packed_columns, 2 * input_pairs});
+  return (quantised.slice(0, 0, outputs_).slice(1, 0, inputs_) * scales_.slice(0, 0, outputs_).unsqueeze(1));
+}
+
+Tensor PackedMatrix::rows(const Tensor& indices) const {
+  TORCH_CHECK(precision_ == WeightPrecision::float32,
+              "rows() needs float32 weights: other precisions are rounded");
+  const int64_t count = indices.size(0);
+  const Tensor result = torch::empty({count, inputs_}, torch::kFloat32);
+  const int64_t* index = indices.const_data_ptr<int64_t>();
+  const float* panels = panels_.const_data_ptr<float>();
+  float* to = result.mutable_data_ptr<float>();
+  for (int64_t i = 0; i < count; ++i) {
+    TORCH_CHECK(index[i] >= 0 && index[i] < outputs_, "row index ", index[i],
+                " is out of range: the matrix has ", outputs_, " rows");
+    const float* from = panels + index[i] / simd::packed_columns * inputs_ * simd::packed_columns +
+                        index[i] % simd::packed_columns;
+    for (int64_t k = 0; k < inputs_; ++k) to[i * inputs_ + k] = from[k * simd::packed_columns];
+  }
+  return result;
 }
 
 int64_t PackedMatrix::bytes() const {
@@ -84,15 +111,15 @@ int64_t PackedMatrix::bytes() const {
          (scales_.defined() ? static_cast<int64_t>(scales_.nbytes()) : 0);
 }
 
-Tensor PackedMatrix::multiply(const Tensor& x_given) const {
+Tensor PackedMatrix::multiply(const Tensor& given) const {
   RECORD_USER_SCOPE("products");
-  const Tensor x = x_given.contiguous();
-  const Tensor y = torch::empty({x.size(0), outputs_}, torch::kFloat32);
+  const Tensor x = given.contiguous();
+  const Tensor y = fast_empty({x.size(0), outputs_});
   multiply(x.const_data_ptr<float>(), x.size(0), y.mutable_data_ptr<float>());
   return y;
 }
 
-void PackedMatrix::multiply(const float* x, int64_t rows, float* y, bool add) const {
+void PackedMatrix::multiply(const float* x, int64_t rows, float* y) const {
   simd::PackedWork work{};
   work.panels = panels_.const_data_ptr();
   work.bias = bias_.const_data_ptr<float>();
@@ -101,47 +128,46 @@ void PackedMatrix::multiply(const float* x, int64_t rows, float* y, bool add) co
   work.x = x;
   work.rows = rows;
   work.y = y;
-  work.add = add;
-  auto loop = packing_ == Packing::bfloat16 ? simd::packed_bfloat16 : simd::packed_float32;
-  const int64_t whole_stride = (inputs_ + 1) / 2 * 2;
+  auto loop = precision_ == WeightPrecision::bfloat16 ? simd::packed_bfloat16 : simd::packed_float32;
+  const int64_t quantised_stride = (inputs_ + 1) / 2 * 2;
   int64_t row_bytes = inputs_ * static_cast<int64_t>(sizeof(float));
-  if (packing_ == Packing::int8) {
-    // Sums of `inputs` products must stay inside 32 bits.
-    const int64_t most = std::numeric_limits<int32_t>::max() / (steps * inputs_);
-    const auto limit = static_cast<float>(std::min<int64_t>(most, std::numeric_limits<int16_t>::max()));
-    thread_local std::vector<int16_t> whole;
+  if (precision_ == WeightPrecision::int8) {
+    // The sum of `inputs` products must fit into 32 bits.
+    const int64_t largest = std::numeric_limits<int32_t>::max() / (levels * inputs_);
+    const auto limit = static_cast<float>(std::min<int64_t>(largest, std::numeric_limits<int16_t>::max()));
+    thread_local std::vector<int16_t> quantised;
     thread_local std::vector<float> scales;
-    whole.resize(std::max(whole.size(), static_cast<size_t>(rows * whole_stride)));
+    quantised.resize(std::max(quantised.size(), static_cast<size_t>(rows * quantised_stride)));
     scales.resize(std::max(scales.size(), static_cast<size_t>(rows)));
-    int16_t* rounded = whole.data();
+    int16_t* rounded = quantised.data();
     float* row_scales = scales.data();
-    at::parallel_for(0, rows, std::max<int64_t>(1, work_of_a_thread / 8 / inputs_),
+    at::parallel_for(0, rows, std::max<int64_t>(1, multiplications_per_thread / 8 / inputs_),
                      [&](int64_t begin, int64_t end) {
-                       simd::round_rows(x + begin * inputs_, inputs_, end - begin, limit,
-                                        rounded + begin * whole_stride, row_scales + begin);
+                       simd::quantise_rows(x + begin * inputs_, inputs_, end - begin, limit,
+                                           rounded + begin * quantised_stride, row_scales + begin);
                      });
-    work.whole = rounded;
+    work.quantised = rounded;
     work.row_scales = row_scales;
     work.scales = scales_.const_data_ptr<float>();
-    row_bytes = whole_stride * static_cast<int64_t>(sizeof(int16_t));
+    row_bytes = quantised_stride * static_cast<int64_t>(sizeof(int16_t));
     loop = simd::packed_int8;
   }
-  // A unit of work is a block of rows, which stays in the second cache, times a group of panels.
-  const int64_t panels = panels_.size(0), groups = (panels + panels_at_once - 1) / panels_at_once;
+  // A unit of work is a block of rows, which stays in the L2 cache, times a group of panels.
+  const int64_t panels = panels_.size(0), groups = (panels + panels_per_task - 1) / panels_per_task;
   const int64_t block = std::max<int64_t>(1, block_bytes / row_bytes / row_multiple) * row_multiple;
   const int64_t units = (rows + block - 1) / block * groups;
-  const int64_t worthwhile = rows * inputs_ * outputs_ / work_of_a_thread;
-  deal_out(units, std::clamp<int64_t>(worthwhile, 1, at::get_num_threads()), [&](int64_t unit) {
-    const int64_t row = unit / groups * block, panel = unit % groups * panels_at_once;
+  const int64_t useful_threads = rows * inputs_ * outputs_ / multiplications_per_thread;
+  parallel_dynamic(units, std::clamp<int64_t>(useful_threads, 1, at::get_num_threads()), [&](int64_t unit) {
+    const int64_t row = unit / groups * block, panel = unit % groups * panels_per_task;
     simd::PackedWork part = work;
     part.rows = std::min(block, rows - row);
     part.x += row * inputs_;
     part.y += row * outputs_;
-    if (packing_ == Packing::int8) {
-      part.whole += row * whole_stride;
+    if (precision_ == WeightPrecision::int8) {
+      part.quantised += row * quantised_stride;
       part.row_scales += row;
     }
-    loop(part, panel, std::min(panels, panel + panels_at_once));
+    loop(part, panel, std::min(panels, panel + panels_per_task));
   });
 }
 

@@ -1,4 +1,4 @@
-// What the loops of attention share, flat and cached alike; compiled once for each instruction set.
+// Helpers shared by flat and cached attention; compiled once for each instruction set.
 #if defined(CALQUE_SIMD_ATTENTION_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef CALQUE_SIMD_ATTENTION_INL_H
 #undef CALQUE_SIMD_ATTENTION_INL_H
@@ -16,21 +16,23 @@
 
 HWY_BEFORE_NAMESPACE();
 namespace calque::simd::HWY_NAMESPACE {
+// `count` rounded up to whole vectors.
 inline int64_t padded(int64_t count) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
   return (count + lanes - 1) / lanes * lanes;
 }
 
-// to = from turned by the position's angles (direction 1) or back (-1), times a factor. `to` may be `from`.
-// Work: anything with head_width, cosines and sines.
+// Applies RoPE: to = from rotated by the position's angles (direction 1) or rotated back (-1), times a
+// factor. Without RoPE tables it only multiplies. `to` may be `from`. Work: a struct with head_size, cosines,
+// sines.
 template <class Work>
-inline void turn(const Work& w, const float* from, int64_t position, float direction, float factor,
-                 float* to) {
+inline void apply_rope(const Work& w, const float* from, int64_t position, float direction, float factor,
+                       float* to) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t half = w.head_width / 2;
+  const int64_t half = w.head_size / 2;
   if (w.cosines == nullptr) {
-    for (int64_t i = 0; i < w.head_width; ++i) to[i] = from[i] * factor;
+    for (int64_t i = 0; i < w.head_size; ++i) to[i] = from[i] * factor;
     return;
   }
   const float* cosines = w.cosines + position * half;
@@ -52,23 +54,23 @@ inline void turn(const Work& w, const float* from, int64_t position, float direc
   }
 }
 
-constexpr float hidden_score = -1e30F;  // of what a query does not see
+constexpr float masked_score = -1e30F;  // score of masked rows; its exponential is exactly 0
 
-// How far a query's softmax has come.
-struct Running {
+// State of one query's online softmax (Milakov and Gimelshein, 2018).
+struct RunningSoftmax {
   float largest, sum;
 };
 
-// Scores of visible rows to weights, relative to the largest so far; zeros behind up to a whole vector. Gives
-// what the sums before are to be multiplied with.
-inline float soften(float* scores, int64_t visible, Running& running) {
+// One step of the online softmax: replaces the scores of `visible` rows by exp(score - largest so far), and
+// pads with zeros up to a whole vector. Returns the factor by which the sums so far must be multiplied.
+inline float update_softmax(float* scores, int64_t visible, RunningSoftmax& running) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t whole = padded(visible);
-  std::fill(scores + visible, scores + whole, hidden_score);
-  Vector most = hn::LoadU(d, scores);
-  for (int64_t j = lanes; j < whole; j += lanes) most = hn::Max(most, hn::LoadU(d, scores + j));
-  const float largest = std::max(running.largest, hn::GetLane(hn::MaxOfLanes(d, most)));
+  std::fill(scores + visible, scores + whole, masked_score);
+  Vector maximum = hn::LoadU(d, scores);
+  for (int64_t j = lanes; j < whole; j += lanes) maximum = hn::Max(maximum, hn::LoadU(d, scores + j));
+  const float largest = std::max(running.largest, hn::GetLane(hn::MaxOfLanes(d, maximum)));
   const Vector shift = hn::Set(d, largest);
   Vector sum = hn::Zero(d);
   for (int64_t j = 0; j < whole; j += lanes) {
@@ -88,10 +90,10 @@ inline void scale_row(float* row, int64_t width, float factor) {
   for (int64_t j = 0; j < width; j += lanes) hn::StoreU(hn::Mul(hn::LoadU(d, row + j), factors), d, row + j);
 }
 
-// In place: scores to weights among the visible, zeros behind up to a whole vector.
+// Softmax of the first `visible` scores, in place; pads with zeros up to a whole vector.
 inline void softmax(float* scores, int64_t visible) {
-  Running running{hidden_score, 0};
-  soften(scores, visible, running);
+  RunningSoftmax running{masked_score, 0};
+  update_softmax(scores, visible, running);
   scale_row(scores, padded(visible), 1 / running.sum);
 }
 

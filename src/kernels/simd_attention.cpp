@@ -1,4 +1,4 @@
-// Attention's inner loops: tile by tile of one pair and head, one small product in the cache after another.
+// Inner loops of flat attention: tiles with an online softmax, as in FlashAttention (Dao et al., 2022).
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/simd_attention.cpp"
 #include <hwy/foreach_target.h>
@@ -7,16 +7,16 @@
 #include <cmath>
 #include <cstring>
 
-#include "calque/kernels/simd_loops.h"
 #include "simd_attention-inl.h"
+#include "simd_loops.h"
 #include "simd_scratch.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace calque::simd::HWY_NAMESPACE {
-// Queries and rows go through in tiles of this many, so that what a product touches stays in the first two
-// caches however long the sequence is.
+// Queries and rows are processed in tiles of this many, so that the operands of a product stay in the L1 and
+// L2 caches for any sequence length.
 constexpr int64_t tile = 64;
-constexpr int block_rows = 6, block_vectors = 2;  // of a product, as many sums as there are registers for
+constexpr int block_rows = 6, block_vectors = 2;  // of a product: the sums just fit into the registers
 
 // A matrix in scratch memory, rows padded to whole vectors.
 struct Matrix {
@@ -26,14 +26,14 @@ struct Matrix {
   Matrix from(int64_t i) const { return {row(i), stride}; }
 };
 
-enum class As { is, transposed };  // how a product reads its first operand
+enum class Operand { plain, transposed };  // how the first operand of a product is stored
 
-// Which part of its depth a product goes through.
+// The part of the depth (inner dimension) that a product sums over.
 struct Range {
   int64_t begin, end;
 };
 
-template <As as, int rows, int vectors>
+template <Operand a_stored, int rows, int vectors>
 HWY_INLINE void product_block(const Matrix& a, int64_t i, const Matrix& b, int64_t j, Range depth,
                               const Matrix& c, bool add) {
   const Floats d;
@@ -43,14 +43,14 @@ HWY_INLINE void product_block(const Matrix& a, int64_t i, const Matrix& b, int64
     for (int v = 0; v < vectors; ++v)
       sums[r][v] = add ? hn::LoadU(d, c.row(i + r) + j + v * lanes) : hn::Zero(d);
   }
-  const float* factors = as == As::is ? a.row(i) + depth.begin : a.row(depth.begin) + i;
+  const float* factors = a_stored == Operand::plain ? a.row(i) + depth.begin : a.row(depth.begin) + i;
   const float* values = b.row(depth.begin) + j;
   for (int64_t p = depth.begin; p < depth.end;
-       ++p, values += b.stride, factors += as == As::is ? 1 : a.stride) {
+       ++p, values += b.stride, factors += a_stored == Operand::plain ? 1 : a.stride) {
     Vector value[vectors];
     for (int v = 0; v < vectors; ++v) value[v] = hn::LoadU(d, values + v * lanes);
     for (int r = 0; r < rows; ++r) {
-      const Vector factor = hn::Set(d, factors[as == As::is ? r * a.stride : r]);
+      const Vector factor = hn::Set(d, factors[a_stored == Operand::plain ? r * a.stride : r]);
       for (int v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(factor, value[v], sums[r][v]);
     }
   }
@@ -59,19 +59,19 @@ HWY_INLINE void product_block(const Matrix& a, int64_t i, const Matrix& b, int64
   }
 }
 
-// A block of `count` rows, which the compiler must know.
-template <As as, int rows, int vectors>
+// A block of min(count, rows) rows: product_block needs the number at compile time.
+template <Operand a_stored, int rows, int vectors>
 HWY_INLINE void product_rows(const Matrix& a, int64_t i, int64_t count, const Matrix& b, int64_t j,
                              Range depth, const Matrix& c, bool add) {
-  if (count >= rows) return product_block<as, rows, vectors>(a, i, b, j, depth, c, add);
-  if constexpr (rows > 1) product_rows<as, rows - 1, vectors>(a, i, count, b, j, depth, c, add);
+  if (count >= rows) return product_block<a_stored, rows, vectors>(a, i, b, j, depth, c, add);
+  if constexpr (rows > 1) product_rows<a_stored, rows - 1, vectors>(a, i, count, b, j, depth, c, add);
 }
 
-// c [rows, columns] = a [rows, depth] · b [depth, columns], or added to it; `a` as it is or as the transpose
-// of what is given. Columns are rounded up to whole vectors. What is known to be hidden is left out:
-// first_row(j) is the first row that matters for columns from j on, depth_of(i, n) what matters of the depth
-// for rows i … i + n.
-template <As as, class FirstRow, class DepthOf>
+// c [rows, columns] = a [rows, depth] · b [depth, columns], or += if `add`. With Operand::transposed `a` is
+// stored as [depth, rows]. Columns are rounded up to whole vectors. Masked entries are skipped: first_row(j)
+// is the first row that needs columns from j on, depth_of(i, n) the part of the depth that the n rows from i
+// on need.
+template <Operand a_stored, class FirstRow, class DepthOf>
 HWY_INLINE void product(const Matrix& a, int64_t rows, const Matrix& b, int64_t columns, const Matrix& c,
                         bool add, const FirstRow& first_row, const DepthOf& depth_of) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(Floats()));
@@ -79,63 +79,64 @@ HWY_INLINE void product(const Matrix& a, int64_t rows, const Matrix& b, int64_t 
   for (; j + lanes < columns; j += block_vectors * lanes) {
     for (int64_t i = first_row(j); i < rows; i += block_rows) {
       const Range depth = depth_of(i, std::min<int64_t>(block_rows, rows - i));
-      product_rows<as, block_rows, block_vectors>(a, i, rows - i, b, j, depth, c, add);
+      product_rows<a_stored, block_rows, block_vectors>(a, i, rows - i, b, j, depth, c, add);
     }
   }
   for (; j < columns; j += lanes) {
     for (int64_t i = first_row(j); i < rows; i += block_rows) {
       const Range depth = depth_of(i, std::min<int64_t>(block_rows, rows - i));
-      product_rows<as, block_rows, 1>(a, i, rows - i, b, j, depth, c, add);
+      product_rows<a_stored, block_rows, 1>(a, i, rows - i, b, j, depth, c, add);
     }
   }
 }
 
-// How much of a tile of rows each query of a tile sees: never less than the one before it.
-struct Sight {
+// The attention mask of one tile of queries and one tile of rows: query i attends to the first columns[i]
+// rows. columns never decreases from one query to the next.
+struct TileMask {
   int64_t queries;
   int64_t columns[tile];
 
-  // The first query that sees a column; `queries` if none does.
-  int64_t first_seeing(int64_t column) const {
+  // The first query that attends to a column; `queries` if none does.
+  int64_t first_query_for(int64_t column) const {
     int64_t i = 0;
     while (i < queries && columns[i] <= column) ++i;
     return i;
   }
 };
 
-// Queries [queries, width] times rows, transposed: scores [queries, columns], or any of what they are made
-// of.
-HWY_NOINLINE void score_product(const Sight& sight, const Matrix& queries, int64_t width,
+// scores [queries, columns] = queries [queries, width] · rows_transposed [width, columns]. The backward pass
+// also uses it for the gradients of the weights.
+HWY_NOINLINE void score_product(const TileMask& mask, const Matrix& queries, int64_t width,
                                 const Matrix& rows_transposed, int64_t columns, const Matrix& scores) {
-  product<As::is>(
-      queries, sight.queries, rows_transposed, columns, scores, false,
-      [&](int64_t j) { return sight.first_seeing(j); },
+  product<Operand::plain>(
+      queries, mask.queries, rows_transposed, columns, scores, false,
+      [&](int64_t j) { return mask.first_query_for(j); },
       [&](int64_t, int64_t) {
         return Range{0, width};
       });
 }
 
-// Weights [queries, rows] times rows [rows, width], added to sums [queries, width].
-HWY_NOINLINE void weigh_product(const Sight& sight, const Matrix& weights, const Matrix& rows, int64_t width,
-                                const Matrix& sums) {
-  product<As::is>(
-      weights, sight.queries, rows, width, sums, true, [&](int64_t) { return sight.first_seeing(0); },
+// sums [queries, width] += weights [queries, rows] · rows [rows, width].
+HWY_NOINLINE void weighted_sum(const TileMask& mask, const Matrix& weights, const Matrix& rows, int64_t width,
+                               const Matrix& sums) {
+  product<Operand::plain>(
+      weights, mask.queries, rows, width, sums, true, [&](int64_t) { return mask.first_query_for(0); },
       [&](int64_t i, int64_t n) {
-        return Range{0, sight.columns[i + n - 1]};
+        return Range{0, mask.columns[i + n - 1]};
       });
 }
 
-// Weights, transposed, times queries [queries, width], added to what the rows get, [rows, width].
-HWY_NOINLINE void return_product(const Sight& sight, const Matrix& weights, int64_t rows,
-                                 const Matrix& queries, int64_t width, const Matrix& sums) {
-  product<As::transposed>(
+// sums [rows, width] += weightsᵀ [rows, queries] · queries [queries, width].
+HWY_NOINLINE void transposed_weighted_sum(const TileMask& mask, const Matrix& weights, int64_t rows,
+                                          const Matrix& queries, int64_t width, const Matrix& sums) {
+  product<Operand::transposed>(
       weights, rows, queries, width, sums, true, [](int64_t) { return int64_t{0}; },
       [&](int64_t i, int64_t) {
-        return Range{sight.first_seeing(i), sight.queries};
+        return Range{mask.first_query_for(i), mask.queries};
       });
 }
 
-// to [columns, rows rounded up to whole vectors] = from [rows, columns], zeros behind the rows.
+// to [columns, rows] = fromᵀ, from: [rows, columns]; rows are padded with zeros to whole vectors.
 inline void transpose(const Matrix& from, int64_t rows, int64_t columns, const Matrix& to) {
   int64_t i = 0;
 #if HWY_TARGET != HWY_SCALAR
@@ -170,7 +171,7 @@ inline void transpose(const Matrix& from, int64_t rows, int64_t columns, const M
   for (int64_t j = 0; j < columns; ++j) std::fill(to.row(j) + rows, to.row(j) + padded(rows), 0.0F);
 }
 
-// What both passes know about a pair.
+// The rows, queries and prefix of one pair.
 struct Pair {
   Pair(const AttentionWork& w, int64_t index)
       : first_row(w.offsets[index]),
@@ -178,58 +179,59 @@ struct Pair {
         first_query(w.query_offsets[index]),
         queries(w.query_offsets[index + 1] - first_query),
         prefix(w.prefix_ends[index] - first_row) {}
-  // How many rows the i-th query sees.
+  // The number of rows that a query attends to, from the first row of the pair on.
   int64_t visible(int64_t query) const { return std::max(rows - queries + query + 1, prefix); }
   int64_t query_row(int64_t query) const { return first_row + rows - queries + query; }
-  // What `count` queries see of the tile that begins at a row.
-  Sight sight(int64_t query, int64_t count, int64_t row) const {
-    Sight sight{count, {}};
+  // The mask of `count` queries on the tile of rows that begins at `row`.
+  TileMask tile_mask(int64_t query, int64_t count, int64_t row) const {
+    TileMask mask{count, {}};
     for (int64_t i = 0; i < count; ++i)
-      sight.columns[i] = std::clamp<int64_t>(visible(query + i) - row, 0, std::min(tile, rows - row));
-    return sight;
+      mask.columns[i] = std::clamp<int64_t>(visible(query + i) - row, 0, std::min(tile, rows - row));
+    return mask;
   }
 
   int64_t first_row, rows, first_query, queries, prefix;
 };
 
-// Rows turned to their positions, with zeros behind their width.
-inline void turned_rows(const AttentionWork& w, const float* from, int64_t stride, const int64_t* positions,
-                        int64_t rows, float factor, const Matrix& to) {
+// Copies rows with RoPE applied, times a factor; pads them with zeros up to the stride.
+inline void copy_rows_with_rope(const AttentionWork& w, const float* from, int64_t stride,
+                                const int64_t* positions, int64_t rows, float factor, const Matrix& to) {
   for (int64_t i = 0; i < rows; ++i) {
-    turn(w, from + i * stride, positions[i], 1, factor, to.row(i));
-    std::fill(to.row(i) + w.head_width, to.row(i) + to.stride, 0.0F);
+    apply_rope(w, from + i * stride, positions[i], 1, factor, to.row(i));
+    std::fill(to.row(i) + w.head_size, to.row(i) + to.stride, 0.0F);
   }
 }
 
-inline void copied_rows(const float* from, int64_t stride, int64_t rows, int64_t width, const Matrix& to) {
+// Copies rows and pads them with zeros up to the stride.
+inline void copy_rows(const float* from, int64_t stride, int64_t rows, int64_t width, const Matrix& to) {
   for (int64_t i = 0; i < rows; ++i) {
     std::memcpy(to.row(i), from + i * stride, static_cast<size_t>(width) * sizeof(float));
     std::fill(to.row(i) + width, to.row(i) + to.stride, 0.0F);
   }
 }
 
-// Each tile of rows [tile, width] as [width, tile], one behind the other.
+// Transposes each tile of rows from [tile, width] to [width, tile]; the tiles follow each other in `to`.
 inline void transpose_tiles(const Matrix& from, int64_t rows, int64_t width, float* to) {
   for (int64_t first = 0; first < rows; first += tile, to += width * tile)
     transpose(from.from(first), std::min(tile, rows - first), width, {to, tile});
 }
 
-// A block of a product goes through what one of its rows or columns sees: there the others' weights must be
-// zero. From one query to the next a row more is seen at most.
-inline void zero_hidden(const Sight& sight, const Matrix& weights) {
-  const int64_t most = sight.columns[sight.queries - 1];
-  for (int64_t i = 0; i < sight.queries; ++i) {
-    const int64_t seen = sight.columns[i];
-    std::fill(weights.row(i) + seen, weights.row(i) + std::min<int64_t>(most, seen + block_rows - 1), 0.0F);
+// Products skip masked entries only in whole blocks of block_rows. Inside a block, masked weights must be
+// zero. The mask grows by at most one column per query, so that clearing block_rows - 1 columns is enough.
+inline void zero_masked(const TileMask& mask, const Matrix& weights) {
+  const int64_t end = mask.columns[mask.queries - 1];
+  for (int64_t i = 0; i < mask.queries; ++i) {
+    const int64_t begin = mask.columns[i];
+    std::fill(weights.row(i) + begin, weights.row(i) + std::min<int64_t>(end, begin + block_rows - 1), 0.0F);
   }
 }
 
 void AttentionForward(const AttentionWork& w, int64_t begin, int64_t end) {
-  const int64_t width = w.head_width, group = w.heads / w.key_value_heads;
+  const int64_t width = w.head_size, group = w.heads / w.kv_heads;
   const int64_t padded_width = padded(width);
   for (int64_t unit = begin; unit < end; ++unit) {
-    const Pair pair(w, unit / w.key_value_heads);
-    const int64_t kv_head = unit % w.key_value_heads;
+    const Pair pair(w, unit / w.kv_heads);
+    const int64_t kv_head = unit % w.kv_heads;
     const int64_t tiles = (pair.rows + tile - 1) / tile;
     Scratch scratch(
         static_cast<size_t>((2 * pair.rows + 2 * tile) * padded_width + tiles * tile * width + tile * tile));
@@ -240,28 +242,29 @@ void AttentionForward(const AttentionWork& w, int64_t begin, int64_t end) {
     const Matrix weights{scratch.take(tile * tile), tile};
     const Matrix sums{scratch.take(tile * padded_width), padded_width};
     const int64_t first_value = pair.first_row * w.kv_stride + kv_head * width;
-    turned_rows(w, w.k + first_value, w.kv_stride, w.positions + pair.first_row, pair.rows, 1, keys);
-    copied_rows(w.v + first_value, w.kv_stride, pair.rows, width, values);
+    copy_rows_with_rope(w, w.k + first_value, w.kv_stride, w.positions + pair.first_row, pair.rows, 1, keys);
+    copy_rows(w.v + first_value, w.kv_stride, pair.rows, width, values);
     transpose_tiles(keys, pair.rows, width, keys_transposed);
     for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
       for (int64_t first = 0; first < pair.queries; first += tile) {
         const int64_t count = std::min(tile, pair.queries - first), query = pair.first_query + first;
-        turned_rows(w, w.q + query * w.q_stride + head * width, w.q_stride,
-                    w.positions + pair.query_row(first), count, w.scale, queries);
+        copy_rows_with_rope(w, w.q + query * w.q_stride + head * width, w.q_stride,
+                            w.positions + pair.query_row(first), count, w.scale, queries);
         std::fill(sums.data, sums.row(count), 0.0F);
-        Running running[tile];
-        std::fill(running, running + count, Running{hidden_score, 0});
-        const int64_t seen = pair.visible(first + count - 1);  // by the last query, which sees most
-        for (int64_t row = 0; row < seen; row += tile) {
-          const Sight sight = pair.sight(first, count, row);
-          score_product(sight, queries, width, {keys_transposed + row * width, tile},
-                        padded(sight.columns[count - 1]), weights);
-          for (int64_t i = sight.first_seeing(0); i < count; ++i) {
-            const float decay = soften(weights.row(i), sight.columns[i], running[i]);
+        RunningSoftmax running[tile];
+        std::fill(running, running + count, RunningSoftmax{masked_score, 0});
+        const int64_t visible_rows =
+            pair.visible(first + count - 1);  // for the last query, which attends to the most
+        for (int64_t row = 0; row < visible_rows; row += tile) {
+          const TileMask mask = pair.tile_mask(first, count, row);
+          score_product(mask, queries, width, {keys_transposed + row * width, tile},
+                        padded(mask.columns[count - 1]), weights);
+          for (int64_t i = mask.first_query_for(0); i < count; ++i) {
+            const float decay = update_softmax(weights.row(i), mask.columns[i], running[i]);
             if (decay != 1 && row > 0) scale_row(sums.row(i), padded_width, decay);
           }
-          zero_hidden(sight, weights);
-          weigh_product(sight, weights, values.from(row), padded_width, sums);
+          zero_masked(mask, weights);
+          weighted_sum(mask, weights, values.from(row), padded_width, sums);
         }
         for (int64_t i = 0; i < count; ++i) {
           scale_row(sums.row(i), padded_width, 1 / running[i].sum);
@@ -284,11 +287,11 @@ inline float dot(const float* a, const float* b, int64_t width) {
 void AttentionBackward(const AttentionWork& w, int64_t begin, int64_t end) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t width = w.head_width, group = w.heads / w.key_value_heads;
+  const int64_t width = w.head_size, group = w.heads / w.kv_heads;
   const int64_t padded_width = padded(width);
   for (int64_t unit = begin; unit < end; ++unit) {
-    const Pair pair(w, unit / w.key_value_heads);
-    const int64_t kv_head = unit % w.key_value_heads;
+    const Pair pair(w, unit / w.kv_heads);
+    const int64_t kv_head = unit % w.kv_heads;
     const int64_t tiles = (pair.rows + tile - 1) / tile;
     Scratch scratch(static_cast<size_t>((4 * pair.rows + 3 * tile) * padded_width + 2 * tiles * tile * width +
                                         2 * tile * tile));
@@ -304,8 +307,8 @@ void AttentionBackward(const AttentionWork& w, int64_t begin, int64_t end) {
     const Matrix weights{scratch.take(tile * tile), tile};
     const Matrix d_weights{scratch.take(tile * tile), tile};
     const int64_t first_value = pair.first_row * w.kv_stride + kv_head * width;
-    turned_rows(w, w.k + first_value, w.kv_stride, w.positions + pair.first_row, pair.rows, 1, keys);
-    copied_rows(w.v + first_value, w.kv_stride, pair.rows, width, values);
+    copy_rows_with_rope(w, w.k + first_value, w.kv_stride, w.positions + pair.first_row, pair.rows, 1, keys);
+    copy_rows(w.v + first_value, w.kv_stride, pair.rows, width, values);
     transpose_tiles(keys, pair.rows, width, keys_transposed);
     transpose_tiles(values, pair.rows, width, values_transposed);
     std::fill(d_keys.data, d_keys.row(pair.rows), 0.0F);
@@ -313,48 +316,49 @@ void AttentionBackward(const AttentionWork& w, int64_t begin, int64_t end) {
     for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
       for (int64_t first = 0; first < pair.queries; first += tile) {
         const int64_t count = std::min(tile, pair.queries - first), query = pair.first_query + first;
-        turned_rows(w, w.q + query * w.q_stride + head * width, w.q_stride,
-                    w.positions + pair.query_row(first), count, w.scale, queries);
+        copy_rows_with_rope(w, w.q + query * w.q_stride + head * width, w.q_stride,
+                            w.positions + pair.query_row(first), count, w.scale, queries);
         const int64_t first_sum = (query * w.heads + head) * width, sum_stride = w.heads * width;
-        // Σ p · dp over all that a query sees is dot(out, d_out): what its gradients are relative to.
+        // The gradient of a softmax is p · (dp - Σ p · dp). Over one query's weights, Σ p · dp = dot(out,
+        // d_out).
         float means[tile];
-        copied_rows(w.out + first_sum, sum_stride, count, width, d_queries);
-        copied_rows(w.d_out + first_sum, sum_stride, count, width, d_sums);
+        copy_rows(w.out + first_sum, sum_stride, count, width, d_queries);
+        copy_rows(w.d_out + first_sum, sum_stride, count, width, d_sums);
         for (int64_t i = 0; i < count; ++i) means[i] = dot(d_queries.row(i), d_sums.row(i), padded_width);
         std::fill(d_queries.data, d_queries.row(count), 0.0F);
-        const int64_t seen = pair.visible(first + count - 1);
-        for (int64_t row = 0; row < seen; row += tile) {
-          const Sight sight = pair.sight(first, count, row);
-          const int64_t rows = sight.columns[count - 1];
-          score_product(sight, queries, width, {keys_transposed + row * width, tile}, padded(rows), weights);
-          score_product(sight, d_sums, width, {values_transposed + row * width, tile}, padded(rows),
+        const int64_t visible_rows = pair.visible(first + count - 1);
+        for (int64_t row = 0; row < visible_rows; row += tile) {
+          const TileMask mask = pair.tile_mask(first, count, row);
+          const int64_t rows = mask.columns[count - 1];
+          score_product(mask, queries, width, {keys_transposed + row * width, tile}, padded(rows), weights);
+          score_product(mask, d_sums, width, {values_transposed + row * width, tile}, padded(rows),
                         d_weights);
-          for (int64_t i = sight.first_seeing(0); i < count; ++i) {
+          for (int64_t i = mask.first_query_for(0); i < count; ++i) {
             float* p = weights.row(i);
             float* dp = d_weights.row(i);
             const Vector shift = hn::Set(d, w.log_sums[(query + i) * w.heads + head]);
             const Vector mean = hn::Set(d, means[i]);
-            for (int64_t j = 0; j < sight.columns[i]; j += lanes) {
+            for (int64_t j = 0; j < mask.columns[i]; j += lanes) {
               const Vector value = exponential(hn::Sub(hn::LoadU(d, p + j), shift));
               hn::StoreU(value, d, p + j);
               hn::StoreU(hn::Mul(value, hn::Sub(hn::LoadU(d, dp + j), mean)), d, dp + j);
             }
           }
-          zero_hidden(sight, weights);
-          zero_hidden(sight, d_weights);
-          weigh_product(sight, d_weights, keys.from(row), padded_width, d_queries);
-          return_product(sight, d_weights, rows, queries, padded_width, d_keys.from(row));
-          return_product(sight, weights, rows, d_sums, padded_width, d_values.from(row));
+          zero_masked(mask, weights);
+          zero_masked(mask, d_weights);
+          weighted_sum(mask, d_weights, keys.from(row), padded_width, d_queries);
+          transposed_weighted_sum(mask, d_weights, rows, queries, padded_width, d_keys.from(row));
+          transposed_weighted_sum(mask, weights, rows, d_sums, padded_width, d_values.from(row));
         }
         for (int64_t i = 0; i < count; ++i) {
-          turn(w, d_queries.row(i), w.positions[pair.query_row(first + i)], -1, w.scale,
-               w.dq + (query + i) * w.dq_stride + head * width);
+          apply_rope(w, d_queries.row(i), w.positions[pair.query_row(first + i)], -1, w.scale,
+                     w.dq + (query + i) * w.dq_stride + head * width);
         }
       }
     }
     for (int64_t i = 0; i < pair.rows; ++i) {
       const int64_t row = pair.first_row + i;
-      turn(w, d_keys.row(i), w.positions[row], -1, 1, w.dk + row * w.dkv_stride + kv_head * width);
+      apply_rope(w, d_keys.row(i), w.positions[row], -1, 1, w.dk + row * w.dkv_stride + kv_head * width);
       std::memcpy(w.dv + row * w.dkv_stride + kv_head * width, d_values.row(i), width * sizeof(float));
     }
   }

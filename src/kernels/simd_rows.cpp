@@ -1,4 +1,4 @@
-// The inner loops of the kernels that work row by row: norm, gated activation, cross-entropy.
+// Inner loops of the kernels that work row by row: norms, activations, cross-entropy, top-k.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "src/kernels/simd_rows.cpp"
 #include <hwy/foreach_target.h>
@@ -8,13 +8,13 @@
 #include <cmath>
 #include <limits>
 
-#include "calque/kernels/simd_loops.h"
 #include "simd_exp-inl.h"
+#include "simd_loops.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace calque::simd::HWY_NAMESPACE {
-// Calls each(i, load, store) over a row of `width`: whole vectors first, the rest through a small buffer, so
-// that the same code serves both.
+// Calls body(i, count) for each vector of a row of `width`. The last one may have fewer elements than a
+// vector; load and store below handle both cases.
 template <class Body>
 HWY_INLINE void for_vectors(int64_t width, Body&& body) {
   const Floats d;
@@ -53,7 +53,7 @@ void RmsNormForward(const float* x, const float* weight, float epsilon, int64_t 
       squares = hn::MulAdd(value, value, squares);
     });
     const float inverse = 1.0F / std::sqrt(total(squares) / static_cast<float>(width) + epsilon);
-    inverses[row] = inverse;
+    if (inverses != nullptr) inverses[row] = inverse;
     const Vector factor = hn::Set(d, inverse);
     for_vectors(width, [&](int64_t i, int64_t n) {
       store(hn::Mul(hn::Mul(load(from + i, n), factor), load(weight + i, n)), y + row * width + i, n);
@@ -75,8 +75,8 @@ void RmsNormBackward(const float* x, const float* weight, const float* inverses,
       products = hn::MulAdd(hn::Mul(g, load(weight + i, n)), value, products);
       store(hn::MulAdd(hn::Mul(g, value), inverse, load(d_weight + i, n)), d_weight + i, n);
     });
-    const float pull = total(products) / static_cast<float>(width) * inverses[row] * inverses[row];
-    const Vector factor = hn::Set(d, pull);
+    const float projection = total(products) / static_cast<float>(width) * inverses[row] * inverses[row];
+    const Vector factor = hn::Set(d, projection);
     for_vectors(width, [&](int64_t i, int64_t n) {
       const Vector u = hn::Mul(load(gradient + i, n), load(weight + i, n));
       store(hn::Mul(inverse, hn::NegMulAdd(load(from + i, n), factor, u)), dx + row * width + i, n);
@@ -93,14 +93,15 @@ void LayerNormForward(const float* x, const float* weight, const float* bias, fl
     for_vectors(width, [&](int64_t i, int64_t n) { sums = hn::Add(sums, load(from + i, n)); });
     const float mean = total(sums) / static_cast<float>(width);
     for_vectors(width, [&](int64_t i, int64_t n) {
-      const Vector away = hn::Sub(load(from + i, n), hn::Set(d, mean));
-      // The lanes behind the end of a row hold zeros, which are away from the mean too.
-      squares = hn::MulAdd(away, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(n)), away), squares);
+      const Vector deviation = hn::Sub(load(from + i, n), hn::Set(d, mean));
+      // Lanes past the end of the row hold zeros, which must not count as deviations.
+      squares = hn::MulAdd(deviation, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(n)), deviation),
+                           squares);
     });
     const float inverse = 1.0F / std::sqrt(total(squares) / static_cast<float>(width) + epsilon);
     for_vectors(width, [&](int64_t i, int64_t n) {
-      const Vector even = hn::Mul(hn::Sub(load(from + i, n), hn::Set(d, mean)), hn::Set(d, inverse));
-      store(hn::MulAdd(even, load(weight + i, n), load(bias + i, n)), y + row * width + i, n);
+      const Vector normalised = hn::Mul(hn::Sub(load(from + i, n), hn::Set(d, mean)), hn::Set(d, inverse));
+      store(hn::MulAdd(normalised, load(weight + i, n), load(bias + i, n)), y + row * width + i, n);
     });
   }
 }
@@ -112,13 +113,13 @@ HWY_INLINE Vector sigmoid(Vector x) {
   return hn::Div(one, hn::Add(one, exponential(hn::Neg(bounded))));
 }
 
-// gelu(x) = x · sigmoid(2 · √(2/π) · (x + 0.044715 x³)), which is the tanh form written with a sigmoid.
-constexpr float gelu_slope = 1.5957691216057308F;
+// gelu(x) = x · sigmoid(2 · √(2/π) · (x + 0.044715 x³)): the tanh approximation, written with a sigmoid.
+constexpr float gelu_scale = 1.5957691216057308F;
 constexpr float gelu_cubic = 0.044715F;
 
 HWY_INLINE Vector gelu_inner(Vector x) {
   const Floats d;
-  return hn::Mul(hn::Set(d, gelu_slope), hn::MulAdd(hn::Mul(hn::Mul(x, x), x), hn::Set(d, gelu_cubic), x));
+  return hn::Mul(hn::Set(d, gelu_scale), hn::MulAdd(hn::Mul(hn::Mul(x, x), x), hn::Set(d, gelu_cubic), x));
 }
 
 void GeluForward(const float* x, int64_t count, float* y) {
@@ -133,13 +134,13 @@ void GatedForward(const float* x, bool gelu, int64_t width, float* y, int64_t be
     const float* gates = x + row * 2 * width;
     for_vectors(width, [&](int64_t i, int64_t n) {
       const Vector gate = load(gates + i, n);
-      const Vector bent = hn::Mul(gate, sigmoid(gelu ? gelu_inner(gate) : gate));
-      store(hn::Mul(bent, load(gates + width + i, n)), y + row * width + i, n);
+      const Vector activated = hn::Mul(gate, sigmoid(gelu ? gelu_inner(gate) : gate));
+      store(hn::Mul(activated, load(gates + width + i, n)), y + row * width + i, n);
     });
   }
 }
 
-// For z·sigmoid(s(z)): the slope is σ + z·σ·(1 - σ)·s'(z).
+// The derivative of z · σ(s(z)) is σ + z · σ · (1 - σ) · s'(z).
 void GatedBackward(const float* x, const float* dy, bool gelu, int64_t width, float* dx, int64_t begin,
                    int64_t end) {
   const Floats d;
@@ -151,14 +152,14 @@ void GatedBackward(const float* x, const float* dy, bool gelu, int64_t width, fl
       const Vector gate = load(gates + i, n), value = load(gates + width + i, n),
                    g = load(dy + row * width + i, n);
       const Vector s = sigmoid(gelu ? gelu_inner(gate) : gate);
-      const Vector inner_slope =
-          gelu ? hn::Mul(hn::Set(d, gelu_slope),
+      const Vector inner_derivative =
+          gelu ? hn::Mul(hn::Set(d, gelu_scale),
                          hn::MulAdd(hn::Mul(gate, gate), hn::Set(d, 3 * gelu_cubic), one))
                : one;
-      const Vector bent = hn::Mul(gate, s);
-      const Vector slope = hn::MulAdd(hn::Mul(bent, hn::Sub(one, s)), inner_slope, s);
-      store(hn::Mul(hn::Mul(g, value), slope), d_gates + i, n);
-      store(hn::Mul(g, bent), d_gates + width + i, n);
+      const Vector activated = hn::Mul(gate, s);
+      const Vector derivative = hn::MulAdd(hn::Mul(activated, hn::Sub(one, s)), inner_derivative, s);
+      store(hn::Mul(hn::Mul(g, value), derivative), d_gates + i, n);
+      store(hn::Mul(g, activated), d_gates + width + i, n);
     });
   }
 }
@@ -196,34 +197,34 @@ void CrossEntropyRows(float* logits, const int64_t* labels, float smoothing, int
     }
     const double log_sum = static_cast<double>(largest) + std::log(static_cast<double>(denominator));
     const double plain = log_sum - label_logit;
-    const double spread =
+    const double uniform =
         log_sum - static_cast<double>(logit_sum) / static_cast<double>(vocabulary);  // mean of -log p
-    losses[2 * row] = (1.0 - smoothing) * plain + smoothing * spread;
+    losses[2 * row] = (1.0 - smoothing) * plain + smoothing * uniform;
     losses[2 * row + 1] = plain;
-    const float even = smoothing / static_cast<float>(vocabulary);
-    const Vector inverse = hn::Set(d, 1.0F / denominator), even_vector = hn::Set(d, even);
+    const float uniform_share = smoothing / static_cast<float>(vocabulary);
+    const Vector inverse = hn::Set(d, 1.0F / denominator), uniform_vector = hn::Set(d, uniform_share);
     for (int64_t i = 0; i < whole; i += lanes) {
-      hn::StoreU(hn::MulSub(hn::LoadU(d, values + i), inverse, even_vector), d, values + i);
+      hn::StoreU(hn::MulSub(hn::LoadU(d, values + i), inverse, uniform_vector), d, values + i);
     }
-    for (int64_t i = whole; i < vocabulary; ++i) values[i] = values[i] / denominator - even;
+    for (int64_t i = whole; i < vocabulary; ++i) values[i] = values[i] / denominator - uniform_share;
     values[labels[row]] -= 1.0F - smoothing;
   }
 }
 
-void LogSumRows(const float* rows, int64_t vocabulary, float* sums, int64_t begin, int64_t end) {
+void LogSumExpRows(const float* rows, int64_t vocabulary, float* sums, int64_t begin, int64_t end) {
   const Floats d;
   for (int64_t row = begin; row < end; ++row) {
     const float* values = rows + row * vocabulary;
     float largest = values[0];
-    Vector most = hn::Set(d, largest);
+    Vector maximum = hn::Set(d, largest);
     for_vectors(vocabulary, [&](int64_t i, int64_t n) {
       if (n == static_cast<int64_t>(hn::Lanes(d))) {
-        most = hn::Max(most, hn::LoadU(d, values + i));
+        maximum = hn::Max(maximum, hn::LoadU(d, values + i));
       } else {
         for (int64_t j = 0; j < n; ++j) largest = std::max(largest, values[i + j]);
       }
     });
-    largest = std::max(largest, hn::GetLane(hn::MaxOfLanes(d, most)));
+    largest = std::max(largest, hn::GetLane(hn::MaxOfLanes(d, maximum)));
     const Vector shift = hn::Set(d, largest);
     Vector denominators = hn::Zero(d);
     float rest = 0;
@@ -238,35 +239,35 @@ void LogSumRows(const float* rows, int64_t vocabulary, float* sums, int64_t begi
   }
 }
 
-void TopOfRows(const float* rows, int64_t vocabulary, int64_t count, float* values, int32_t* indices,
-               int64_t begin, int64_t end) {
+void TopKRows(const float* rows, int64_t vocabulary, int64_t count, float* values, int32_t* indices,
+              int64_t begin, int64_t end) {
   const Floats d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   constexpr float lowest = -std::numeric_limits<float>::infinity();
   for (int64_t row = begin; row < end; ++row) {
     const float* from = rows + row * vocabulary;
-    float* best = values + row * count;
-    int32_t* places = indices + row * count;
-    std::fill(best, best + count, lowest);
-    std::fill(places, places + count, -1);
-    const auto offer = [&](int64_t i) {
+    float* best_values = values + row * count;
+    int32_t* best_indices = indices + row * count;
+    std::fill(best_values, best_values + count, lowest);
+    std::fill(best_indices, best_indices + count, -1);
+    const auto insert = [&](int64_t i) {
       const float value = from[i];
-      if (!(value > best[count - 1])) return;
+      if (!(value > best_values[count - 1])) return;
       int64_t at = count - 1;
-      for (; at > 0 && value > best[at - 1]; --at) {
-        best[at] = best[at - 1];
-        places[at] = places[at - 1];
+      for (; at > 0 && value > best_values[at - 1]; --at) {
+        best_values[at] = best_values[at - 1];
+        best_indices[at] = best_indices[at - 1];
       }
-      best[at] = value;
-      places[at] = static_cast<int32_t>(i);
+      best_values[at] = value;
+      best_indices[at] = static_cast<int32_t>(i);
     };
     int64_t i = 0;
     for (; i + lanes <= vocabulary; i += lanes) {
-      // Most vectors hold nothing that is good enough.
-      if (hn::AllFalse(d, hn::Gt(hn::LoadU(d, from + i), hn::Set(d, best[count - 1])))) continue;
-      for (int64_t j = i; j < i + lanes; ++j) offer(j);
+      // Most vectors hold no value above the smallest of the current top `count`.
+      if (hn::AllFalse(d, hn::Gt(hn::LoadU(d, from + i), hn::Set(d, best_values[count - 1])))) continue;
+      for (int64_t j = i; j < i + lanes; ++j) insert(j);
     }
-    for (; i < vocabulary; ++i) offer(i);
+    for (; i < vocabulary; ++i) insert(i);
   }
 }
 
@@ -283,8 +284,8 @@ HWY_EXPORT(GeluForward);
 HWY_EXPORT(GatedForward);
 HWY_EXPORT(GatedBackward);
 HWY_EXPORT(CrossEntropyRows);
-HWY_EXPORT(LogSumRows);
-HWY_EXPORT(TopOfRows);
+HWY_EXPORT(LogSumExpRows);
+HWY_EXPORT(TopKRows);
 
 void rms_norm_forward(const float* x, const float* weight, float epsilon, int64_t width, float* y,
                       float* inverses, int64_t begin, int64_t end) {
@@ -310,12 +311,12 @@ void cross_entropy_rows(float* logits, const int64_t* labels, float smoothing, i
                         double* losses, int64_t begin, int64_t end) {
   HWY_DYNAMIC_DISPATCH(CrossEntropyRows)(logits, labels, smoothing, vocabulary, losses, begin, end);
 }
-void log_sum_rows(const float* rows, int64_t vocabulary, float* sums, int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(LogSumRows)(rows, vocabulary, sums, begin, end);
+void log_sum_exp_rows(const float* rows, int64_t vocabulary, float* sums, int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(LogSumExpRows)(rows, vocabulary, sums, begin, end);
 }
-void top_of_rows(const float* rows, int64_t vocabulary, int64_t count, float* values, int32_t* indices,
-                 int64_t begin, int64_t end) {
-  HWY_DYNAMIC_DISPATCH(TopOfRows)(rows, vocabulary, count, values, indices, begin, end);
+void top_k_rows(const float* rows, int64_t vocabulary, int64_t count, float* values, int32_t* indices,
+                int64_t begin, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(TopKRows)(rows, vocabulary, count, values, indices, begin, end);
 }
 
 }  // namespace calque::simd

@@ -1,4 +1,4 @@
-// Scratch: memory for one unit of work, from a buffer that each thread keeps and that only grows.
+// Scratch: temporary memory for one unit of work, from a per-thread buffer that only grows.
 #pragma once
 
 #include <hwy/aligned_allocator.h>
@@ -12,14 +12,14 @@ class Scratch {
  public:
   explicit Scratch(size_t floats) {
     thread_local Buffer buffer;
-    const size_t wanted = floats + slack;
-    if (buffer.size < wanted) {
-      buffer.data = hwy::AllocateAligned<float>(wanted);
-      buffer.size = wanted;
+    const size_t needed = floats + slack;
+    if (buffer.size < needed) {
+      buffer.data = hwy::AllocateAligned<float>(needed);
+      buffer.size = needed;
     }
     next_ = buffer.data.get();
   }
-  // Pieces begin at whole cache lines; `slack` covers the rounding of a dozen of them.
+  // Pieces are aligned to cache lines (16 floats); `slack` covers the rounding of up to 16 pieces.
   float* take(int64_t floats) {
     float* piece = next_;
     next_ += (floats + 15) / 16 * 16;

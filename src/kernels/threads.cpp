@@ -13,10 +13,12 @@
 
 namespace calque {
 
-void use_threads(int64_t threads) {
+void set_num_threads(int64_t threads) {
   at::set_num_threads(threads > 0 ? static_cast<int>(threads)
                                   : static_cast<int>(std::thread::hardware_concurrency()));
 }
+
+int num_threads() { return at::get_num_threads(); }
 
 void keep_freed_memory() {
 #if defined(__GLIBC__)
@@ -25,14 +27,14 @@ void keep_freed_memory() {
 #endif
 }
 
-void deal_out(int64_t count, int64_t threads, const std::function<void(int64_t unit)>& run) {
+void parallel_dynamic(int64_t count, int64_t threads, const std::function<void(int64_t unit)>& run) {
   std::atomic<int64_t> next = 0;
   at::parallel_for(0, std::clamp<int64_t>(count, 1, threads), 1, [&](int64_t, int64_t) {
     for (int64_t unit; (unit = next.fetch_add(1, std::memory_order_relaxed)) < count;) run(unit);
   });
 }
 
-bool fast_bfloat16() {
+bool has_bfloat16_instructions() {
 #if defined(__x86_64__)
   return __builtin_cpu_supports("avx512bf16") != 0;
 #else

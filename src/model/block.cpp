@@ -3,39 +3,63 @@
 #include <torch/types.h>
 
 namespace calque {
+namespace {
+
+torch::Tensor normalise(const std::shared_ptr<Norm>& norm, const torch::Tensor& x) {
+  return norm ? norm->forward(x) : x;
+}
+
+// x + branch, in the branch's own memory where nobody else needs it.
+torch::Tensor add_residual(const torch::Tensor& x, const torch::Tensor& branch,
+                           const ForwardContext& context) {
+  if (torch::GradMode::is_enabled() || context.hook != nullptr) return x + branch;
+  constexpr int64_t worth_dispatching = 4096;
+  if (branch.numel() >= worth_dispatching || !branch.is_contiguous() || !x.is_contiguous() ||
+      !branch.is_cpu() || branch.scalar_type() != torch::kFloat32)
+    return branch.add_(x);
+  float* sum = branch.mutable_data_ptr<float>();
+  const float* residual = x.const_data_ptr<float>();
+  for (int64_t i = 0; i < branch.numel(); ++i) sum[i] += residual[i];
+  return branch;
+}
+
+}  // namespace
 
 Block::Block(const ModelConfig& config, int64_t layer) {
   const auto norm = [&](const char* name) {
-    return register_module(name, std::make_shared<Norm>(config, config.width));
+    return register_module(name, std::make_shared<Norm>(config, config.hidden_size));
   };
   attention_norm = norm("attention_norm");
   attention = register_module("attention", std::make_shared<Attention>(config, layer));
   feed_forward_norm = norm("feed_forward_norm");
   feed_forward = register_module("feed_forward", std::make_shared<FeedForward>(config));
-  if (config.outer_norms) {
-    attention_outer_norm = norm("attention_outer_norm");
-    feed_forward_outer_norm = norm("feed_forward_outer_norm");
+  if (config.post_norm) {
+    attention_post_norm = norm("attention_post_norm");
+    feed_forward_post_norm = norm("feed_forward_post_norm");
   }
 }
 
-std::vector<Block::NamedLinear> Block::matrices() const {
-  return {{"qkv", attention->qkv.get()},
-          {"output", attention->output.get()},
-          {"up", feed_forward->up.get()},
-          {"down", feed_forward->down.get()}};
+std::vector<Block::Matrix> Block::matrices() const {
+  const AttentionShape& shape = attention->shape;
+  const int64_t keys = shape.kv_size() / 2, inner = feed_forward->down->inputs();
+  const auto parts_of_up = static_cast<size_t>(feed_forward->up->outputs() / inner);
+  return {{"qkv", "attention.qkv", attention->qkv.get(), {shape.query_size(), keys, keys}},
+          {"output", "attention.output", attention->output.get(), {attention->output->outputs()}},
+          {"up", "feed_forward.up", feed_forward->up.get(), std::vector<int64_t>(parts_of_up, inner)},
+          {"down", "feed_forward.down", feed_forward->down.get(), {feed_forward->down->outputs()}}};
 }
 
-torch::Tensor Block::forward(const torch::Tensor& x, const Pass& pass, const RotaryTable* rotary) const {
-  const auto normed = [](const std::shared_ptr<Norm>& norm, const torch::Tensor& y) {
-    return norm ? norm->forward(y) : y;
-  };
-  const auto asked =
-      pass.layout.asks_for_all() ? x : x.index_select(0, pass.layout.query_rows);  // [queries, width]
-  const auto attended =
-      attention->forward(attention_norm->forward(x), pass.inside("attention"), rotary);  // [queries, width]
-  const auto h = asked + normed(attention_outer_norm, attended);                         // [queries, width]
-  const auto fed = feed_forward->forward(feed_forward_norm->forward(h), pass.inside("feed_forward"));
-  return pass.show("output", h + normed(feed_forward_outer_norm, fed));  // [queries, width]
+torch::Tensor Block::forward(const torch::Tensor& x, const ForwardContext& context,
+                             const RopeTable* rope) const {
+  const Layout& layout = context.layout;
+  const auto residual =
+      layout.queries_all_rows() ? x : x.index_select(0, layout.query_rows);  // [queries, hidden_size]
+  const auto attended = attention->forward(attention_norm->forward(x), context.inside("attention"),
+                                           rope);  // [queries, hidden_size]
+  const auto h =
+      add_residual(residual, normalise(attention_post_norm, attended), context);  // [queries, hidden_size]
+  const auto fed = feed_forward->forward(feed_forward_norm->forward(h), context.inside("feed_forward"));
+  return context.show("output", add_residual(h, normalise(feed_forward_post_norm, fed), context));
 }
 
 }  // namespace calque

@@ -1,6 +1,7 @@
 #include "calque/model/decoder.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <algorithm>
@@ -10,14 +11,43 @@
 #include "calque/model/recompute.h"
 
 namespace calque {
-
 namespace {
 
-// True if a gradient passes the block; one below all that is trained has nothing to compute again.
-bool learns(const Block& block, const torch::Tensor& x) {
+// True if a gradient passes through the block: below all that is trained there is nothing to compute again.
+bool needs_gradient(const Block& block, const torch::Tensor& x) {
   const auto parameters = block.parameters();
   return x.requires_grad() || std::any_of(parameters.begin(), parameters.end(),
                                           [](const torch::Tensor& one) { return one.requires_grad(); });
+}
+
+// Rows that one thread takes through all layers at a time: the activations stay in its cache.
+constexpr int64_t rows_per_share = 128;
+
+struct PairRange {
+  int64_t begin, end;
+};
+
+// Runs of pairs of about equal cost: a row passes through the blocks, a query through the output matrix too.
+std::vector<PairRange> share_out(const Layout& layout, const ModelConfig& config) {
+  const int64_t row_cost = block_weights(config), query_cost = output_weights(config);
+  const auto cost_before = [&](int64_t pair) {
+    return layout.offsets[static_cast<size_t>(pair)] * row_cost +
+           layout.query_offsets[static_cast<size_t>(pair)] * query_cost;
+  };
+  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  const int64_t rounds = (layout.rows() + threads * rows_per_share - 1) / (threads * rows_per_share);
+  const int64_t wanted = std::min(layout.pairs(), rounds * threads);
+  std::vector<PairRange> shares;
+  for (int64_t pair = 0; pair < layout.pairs();) {
+    const auto done = static_cast<int64_t>(shares.size()) + 1;
+    int64_t end = pair + 1;
+    while (end < layout.pairs() &&
+           (done == wanted || cost_before(end + 1) * wanted <= cost_before(layout.pairs()) * done))
+      ++end;
+    shares.push_back({pair, end});
+    pair = end;
+  }
+  return shares;
 }
 
 }  // namespace
@@ -28,65 +58,122 @@ Decoder::Decoder(const ModelConfig& config) : config_(config) {
   for (int64_t i = 0; i < config.layers; ++i) {
     blocks.push_back(register_module("block_" + std::to_string(i), std::make_shared<Block>(config, i)));
   }
-  norm = register_module("norm", std::make_shared<Norm>(config, config.width));
-  if (!config.tied) output = register_parameter("output", torch::empty({config.vocabulary, config.width}));
-  if (config.positions == PositionKind::rotary) rotary_ = add_rotary_table("rotary", config.rotary_base);
-  if (config.window > 0) window_rotary_ = add_rotary_table("window_rotary", config.window_rotary_base);
+  norm = register_module("norm", std::make_shared<Norm>(config, config.hidden_size));
+  if (!config.tied_embeddings)
+    output = register_parameter("output", torch::empty({config.vocabulary, config.hidden_size}));
+  if (config.positions == PositionKind::rope) rope_ = add_rope_table("rope", config.rope_theta);
+  if (config.sliding_window > 0) local_rope_ = add_rope_table("local_rope", config.rope_local_theta);
 }
 
-// A table's tensors are buffers, so that they move with the model.
-RotaryTable Decoder::add_rotary_table(const std::string& name, double base) {
-  const RotaryTable table = make_rotary_table(config_.max_positions, config_.width_of_head(), base);
+// The tables are buffers, so that they move with the model.
+RopeTable Decoder::add_rope_table(const std::string& name, double theta) {
+  const RopeTable table = make_rope_table(config_.context_length, config_.head_size_or_default(), theta);
   return {register_buffer(name + "_cosines", table.cosines), register_buffer(name + "_sines", table.sines)};
 }
 
-torch::Tensor Decoder::run(const torch::Tensor& tokens, const Pass& pass) const {
-  const Layout& layout = pass.layout;
-  const Layout all = ask_for_all(layout);
-  auto x = embedding->forward(tokens, {all, pass.tap});  // [rows, width]
+const RopeTable* Decoder::layer_rope(int64_t layer) const {
+  const RopeTable& table = config_.slides(layer) ? local_rope_ : rope_;
+  return table.cosines.defined() ? &table : nullptr;
+}
+
+torch::Tensor Decoder::run(const torch::Tensor& tokens, const ForwardContext& context) const {
+  const Layout& layout = context.layout;
+  const Layout all = query_all_rows(layout);
+  auto x = embedding->forward(tokens, {all, context.hook});  // [rows, hidden_size]
   for (size_t i = 0; i < blocks.size(); ++i) {
-    const bool last = i + 1 == blocks.size();
     const auto layer = static_cast<int64_t>(i);
-    const RotaryTable* rotary = rotary_of_layer(layer);
-    if (recompute && torch::GradMode::is_enabled() && learns(*blocks[i], x)) {
-      // The backward pass comes when this function's own layouts are gone.
+    const bool last = i + 1 == blocks.size();
+    if (gradient_checkpointing && torch::GradMode::is_enabled() && needs_gradient(*blocks[i], x)) {
+      // Copies the layout: the backward pass comes when this function has returned.
       x = recomputed(
-          [block = blocks[i], asked = last ? layout : all, layer, rotary](const torch::Tensor& input) {
-            return block->forward(input, {asked, nullptr, nullptr, layer}, rotary);
+          [block = blocks[i], own = last ? layout : all, layer,
+           rope = layer_rope(layer)](const torch::Tensor& input) {
+            return block->forward(input, {own, nullptr, nullptr, layer}, rope);
           },
           x);
       continue;
     }
-    const Pass whole{last ? layout : all, pass.tap, pass.cache, layer};
-    x = blocks[i]->forward(x, whole.inside("blocks." + std::to_string(i)),
-                           rotary);  // [rows or queries, width]
+    ForwardContext inner{last ? layout : all, context.hook, context.cache, layer};
+    if (context.hook != nullptr) inner.scope = "blocks." + std::to_string(i) + ".";
+    x = blocks[i]->forward(x, inner, layer_rope(layer));  // [rows or queries, hidden_size]
   }
-  return pass.show("norm", norm->forward(x));  // [queries, width]
+  return context.show("norm", norm->forward(x));  // [queries, hidden_size]
 }
 
-torch::Tensor Decoder::hidden(const torch::Tensor& tokens, const Layout& layout, const Tap* tap) const {
-  return run(tokens, {layout, tap});
+torch::Tensor Decoder::project(const torch::Tensor& hidden) const {
+  return packed_output_ ? packed_output_->multiply(hidden)
+                        : torch::linear(hidden, output_weight());  // [queries, vocabulary]
 }
 
-torch::Tensor Decoder::logits(const torch::Tensor& tokens, const Layout& layout,
-                              const CachePass& cache) const {
-  return torch::linear(run(tokens, {layout, nullptr, &cache}), output_weight());  // [queries, vocabulary]
+torch::Tensor Decoder::hidden(const torch::Tensor& tokens, const Layout& layout, const Hook* hook) const {
+  return run(tokens, {layout, hook});
 }
 
-torch::Tensor Decoder::logits(const torch::Tensor& tokens, const Layout& layout, const Tap* tap) const {
-  return Pass{layout, tap}.show(
-      "logits", torch::linear(hidden(tokens, layout, tap), output_weight()));  // [queries, vocabulary]
+torch::Tensor Decoder::logits(const torch::Tensor& tokens, const Layout& layout, const Hook* hook) const {
+  return ForwardContext{layout, hook}.show("logits", project(hidden(tokens, layout, hook)));
 }
 
-OutputLoss Decoder::loss(const torch::Tensor& tokens, const Layout& layout, const torch::Tensor& labels,
-                         double smoothing) const {
-  return output_loss(hidden(tokens, layout), output_weight(), labels, smoothing, half_products_);
+// Packed weights run without waiting between layers: each thread takes its share of the pairs through all of
+// them. A single share leaves the threads to the products inside.
+torch::Tensor Decoder::logits(const torch::Tensor& tokens, const Layout& layout, const CacheView& cache,
+                              const Hook* hook) const {
+  const auto shares = packed_output_ && hook == nullptr ? share_out(layout, config_)
+                                                        : std::vector<PairRange>{{0, layout.pairs()}};
+  if (shares.size() == 1) return project(run(tokens, {layout, hook, &cache}));
+  const torch::Tensor logits = torch::empty({layout.queries(), config_.vocabulary}, torch::kFloat32);
+  at::parallel_for(0, static_cast<int64_t>(shares.size()), 1, [&](int64_t begin, int64_t end) {
+    const torch::NoGradGuard no_gradients;  // the setting is each thread's own
+    for (int64_t i = begin; i < end; ++i) {
+      const auto [first, last] = shares[static_cast<size_t>(i)];
+      const int64_t row = layout.offsets[static_cast<size_t>(first)];
+      const Layout part = slice_pairs(layout, first, last);
+      const CacheView part_cache{cache.index.slice_pairs(first, last, row, part.rows()), cache.layers};
+      const auto x = run(tokens.slice(0, row, row + part.rows()), {part, nullptr, &part_cache});
+      packed_output_->multiply(x.const_data_ptr<float>(), part.queries(),
+                               logits.mutable_data_ptr<float>() +
+                                   layout.query_offsets[static_cast<size_t>(first)] * config_.vocabulary);
+    }
+  });
+  return logits;
 }
 
-void Decoder::use_half_products() {
-  half_products_ = true;
+CrossEntropyLoss Decoder::loss(const torch::Tensor& tokens, const Layout& layout, const torch::Tensor& labels,
+                               double smoothing) const {
+  return linear_cross_entropy(hidden(tokens, layout), output_weight(), labels, smoothing, bfloat16_products_);
+}
+
+torch::Tensor Decoder::label_scores(const torch::Tensor& tokens, const Layout& layout,
+                                    const torch::Tensor& labels, const Hook* hook) const {
+  constexpr int64_t chunk = 256;
+  const auto x = hidden(tokens, layout, hook);  // [queries, hidden_size]
+  std::vector<torch::Tensor> scores;
+  for (int64_t begin = 0; begin < x.size(0); begin += chunk) {
+    const auto logits = project(x.slice(0, begin, begin + chunk));           // [chunk, vocabulary]
+    const auto wanted = labels.slice(0, begin, begin + chunk).unsqueeze(1);  // [chunk, 1]
+    scores.push_back(logits.gather(1, wanted).squeeze(1) - logits.logsumexp(1));
+  }
+  return torch::cat(scores);
+}
+
+void Decoder::use_bfloat16_products() {
+  bfloat16_products_ = true;
   for (const auto& block : blocks) {
-    for (const auto& [name, linear] : block->matrices()) linear->half_products = true;
+    for (const Block::Matrix& matrix : block->matrices()) matrix.linear->bfloat16_products = true;
+  }
+}
+
+void Decoder::pack(WeightPrecision precision) {
+  const torch::NoGradGuard no_gradients;
+  packed_precision_ = precision;
+  for (const auto& block : blocks) {
+    for (const Block::Matrix& matrix : block->matrices()) matrix.linear->pack(precision);
+  }
+  packed_output_ = std::make_shared<PackedMatrix>(output_weight(), torch::Tensor(), precision);
+  if (output.defined()) {
+    parameters_.erase("output");
+    output = torch::Tensor();
+  } else if (precision == WeightPrecision::float32) {
+    embedding->share(packed_output_);
   }
 }
 
@@ -94,7 +181,7 @@ void Decoder::initialise(uint64_t seed) {
   const torch::NoGradGuard no_gradients;
   const double deviation = 0.02, residual = deviation / std::sqrt(2.0 * static_cast<double>(config_.layers));
   uint64_t drawn = 0;
-  // Every tensor from a generator of its own: adding one changes no other.
+  // A generator per tensor: adding a tensor changes no other.
   const auto draw = [&](torch::Tensor& tensor, double spread) {
     if (!tensor.defined()) return;
     auto generator = at::make_generator<at::CPUGeneratorImpl>(mix(seed, drawn++));
@@ -111,15 +198,33 @@ void Decoder::initialise(uint64_t seed) {
   }
 }
 
-const RotaryTable* Decoder::rotary_of_layer(int64_t layer) const {
-  const RotaryTable& table = config_.has_window(layer) ? window_rotary_ : rotary_;
-  return table.cosines.defined() ? &table : nullptr;
-}
-
 int64_t Decoder::parameter_count() const {
   int64_t count = 0;
   for (const auto& parameter : parameters()) count += parameter.numel();
+  for (const auto& block : blocks) {
+    for (const Block::Matrix& matrix : block->matrices()) count += matrix.linear->stored_weights();
+  }
+  if (packed_output_) {
+    const bool shared = config_.tied_embeddings && embedding->weight.defined();
+    if (!shared) count += config_.vocabulary * config_.hidden_size;
+  }
   return count;
+}
+
+std::shared_ptr<Decoder> packed_copy(const Decoder& decoder, WeightPrecision precision) {
+  const torch::NoGradGuard no_gradients;
+  auto copy = std::make_shared<Decoder>(decoder.config());
+  const auto from = decoder.named_parameters();
+  for (auto& parameter : copy->named_parameters()) {
+    if (const torch::Tensor* own = from.find(parameter.key())) parameter.value().set_data(own->detach());
+  }
+  for (size_t i = 0; i < decoder.blocks.size(); ++i) {
+    const auto own = decoder.blocks[i]->matrices(), packed = copy->blocks[i]->matrices();
+    for (size_t j = 0; j < own.size(); ++j) packed[j].linear->weight = own[j].linear->merged_weight();
+  }
+  copy->pack(precision);
+  copy->eval();
+  return copy;
 }
 
 }  // namespace calque

@@ -2,34 +2,35 @@
 
 #include <torch/types.h>
 
-#include "calque/kernels/gated.h"
+#include "calque/kernels/activation.h"
 
 namespace calque {
 
-FeedForward::FeedForward(const ModelConfig& config) : kind_(config.feed_forward), dropout_(config.dropout) {
-  const int64_t inner = config.feed_forward_width;
-  up = register_module(
-      "up", std::make_shared<Linear>(config.width, config.is_gated() ? 2 * inner : inner, config.bias));
-  down = register_module("down", std::make_shared<Linear>(inner, config.width, config.bias));
+FeedForward::FeedForward(const ModelConfig& config)
+    : activation_(config.activation), dropout_(config.dropout) {
+  const int64_t up_size = config.is_gated() ? 2 * config.mlp_size : config.mlp_size;
+  up = register_module("up", std::make_shared<Linear>(config.hidden_size, up_size, config.bias));
+  down = register_module("down", std::make_shared<Linear>(config.mlp_size, config.hidden_size, config.bias));
 }
 
-torch::Tensor FeedForward::bend(const torch::Tensor& x) const {
-  switch (kind_) {
-    case FeedForwardKind::swiglu:
-      return gated(x, Gate::silu);
-    case FeedForwardKind::geglu:
-      return gated(x, Gate::gelu);
-    case FeedForwardKind::gelu:
-      return torch::gelu(x, "tanh");
-    case FeedForwardKind::relu:
+torch::Tensor FeedForward::activate(const torch::Tensor& x) const {
+  switch (activation_) {
+    case Activation::swiglu:
+      return gated_activation(x, Gate::silu);
+    case Activation::geglu:
+      return gated_activation(x, Gate::gelu);
+    case Activation::gelu:
+      return gelu_activation(x);
+    case Activation::relu:
       return torch::relu(x);
   }
   return x;
 }
 
-torch::Tensor FeedForward::forward(const torch::Tensor& x, const Pass& pass) const {
-  const auto inner = pass.show("inner", bend(up->forward(x)));  // [rows, feed_forward_width]
-  return torch::dropout(pass.show("output", down->forward(inner)), dropout_, is_training());  // [rows, width]
+torch::Tensor FeedForward::forward(const torch::Tensor& x, const ForwardContext& context) const {
+  const auto inner = context.show("inner", activate(up->forward(x)));  // [rows, mlp_size]
+  const auto output = context.show("output", down->forward(inner));    // [rows, hidden_size]
+  return apply_dropout(output, dropout_, is_training());               // [rows, hidden_size]
 }
 
 }  // namespace calque

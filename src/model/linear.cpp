@@ -5,57 +5,80 @@
 
 #include <cmath>
 
-#include "calque/kernels/trained_linear.h"
+#include "calque/kernels/bfloat16_linear.h"
+#include "calque/model/forward_context.h"
 
 namespace calque {
 
-Linear::Linear(int64_t inputs, int64_t outputs, bool with_bias) {
+torch::Tensor LowRankAdapter::add_to(torch::Tensor y, const torch::Tensor& x, int64_t begin, int64_t end,
+                                     bool training) const {
+  const torch::Tensor low_rank = torch::linear(apply_dropout(x, dropout, training), down);  // [rows, rank]
+  return y.addmm_(low_rank, up.slice(0, begin, end).t(), 1, scale);
+}
+
+Linear::Linear(int64_t inputs, int64_t outputs, bool with_bias) : inputs_(inputs), outputs_(outputs) {
   weight = register_parameter("weight", torch::empty({outputs, inputs}));
   if (with_bias) bias = register_parameter("bias", torch::zeros({outputs}));
 }
 
-torch::Tensor Linear::forward(const torch::Tensor& x) const { return forward_part(x, 0, weight.size(0)); }
+torch::Tensor Linear::forward(const torch::Tensor& x) const {
+  return packed_ ? packed_->multiply(x) : forward_part(x, 0, outputs_);
+}
 
 torch::Tensor Linear::forward_part(const torch::Tensor& x, int64_t begin, int64_t end) const {
-  const bool all = begin == 0 && end == weight.size(0);
+  const bool all = begin == 0 && end == outputs_;
   const auto part = [&](const torch::Tensor& rows) {
     return !rows.defined() || all ? rows : rows.slice(0, begin, end);
   };
-  torch::Tensor y;  // [rows, outputs]
-  if (packed_ != nullptr) {
-    y = frozen_linear(x, weight, bias, packed_);
-    if (!all) y = y.slice(1, begin, end);  // a packed weight has no parts
-  } else if (weight.scalar_type() != x.scalar_type()) {
-    y = frozen_linear(x, part(weight), part(bias));
+  if (packed_) return packed_->multiply(x).slice(1, begin, end);
+  torch::Tensor y;  // [rows, end - begin]
+  if (frozen_) {
+    y = frozen_->multiply(x);
+    if (bias.defined()) y = y + bias;
+    if (!all) y = y.slice(1, begin, end);
+  } else if (bfloat16_products) {
+    y = bfloat16_linear(x, part(weight), part(bias));
   } else {
-    y = trained_linear(x, part(weight), part(bias), half_products);
+    y = torch::linear(x, part(weight), part(bias));
   }
-  if (!adapter_up.defined()) return y;
-  const auto narrow = torch::linear(torch::dropout(x, adapter_dropout_, is_training()), adapter_down);
-  return y.addmm_(narrow, part(adapter_up).t(), 1, adapter_scale_);
+  return adapter ? adapter->add_to(y, x, begin, end, is_training()) : y;
 }
 
-void Linear::freeze(Packing packing) {
+void Linear::freeze(WeightPrecision precision) {
   weight.set_requires_grad(false);
-  if (packing == Packing::bfloat16) weight.set_data(weight.to(torch::kBFloat16));
-  if (packing == Packing::int8) packed_ = c10::make_intrusive<PackedFrozen>(weight, packing);
+  if (precision == WeightPrecision::float32) return;
+  frozen_ = std::make_shared<FrozenMatrix>(weight, precision);
+  release_weight();
 }
 
 void Linear::add_adapter(int64_t rank, double scale, double dropout, uint64_t seed) {
   auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
-  const auto options = weight.options().dtype(torch::kFloat32).requires_grad(false);
-  const double spread = 1 / std::sqrt(static_cast<double>(weight.size(1)));
-  adapter_down = register_parameter(
-      "adapter_down", torch::empty({rank, weight.size(1)}, options).normal_(0.0, spread, generator));
-  adapter_up = register_parameter("adapter_up", torch::zeros({weight.size(0), rank}, options));
-  adapter_scale_ = scale;
-  adapter_dropout_ = dropout;
+  const double deviation = 1 / std::sqrt(static_cast<double>(inputs_));
+  adapter = LowRankAdapter{
+      register_parameter("adapter_down", torch::empty({rank, inputs_}).normal_(0.0, deviation, generator)),
+      register_parameter("adapter_up", torch::zeros({outputs_, rank})), scale, dropout};
+}
+
+void Linear::pack(WeightPrecision precision) {
+  packed_ = std::make_shared<PackedMatrix>(merged_weight(), bias, precision);
+  frozen_.reset();
+  adapter.reset();
+  for (const char* name : {"adapter_down", "adapter_up"}) {
+    if (parameters_.contains(name)) parameters_.erase(name);
+  }
+  if (weight.defined()) release_weight();
+}
+
+void Linear::release_weight() {
+  parameters_.erase("weight");
+  weight = torch::Tensor();
 }
 
 torch::Tensor Linear::merged_weight() const {
   const torch::NoGradGuard no_gradients;
-  const torch::Tensor wide = weight.to(torch::kFloat32);
-  return adapter_up.defined() ? wide + adapter_scale_ * torch::mm(adapter_up, adapter_down) : wide;
+  TORCH_CHECK(!packed_, "a packed weight has no float32 form");
+  const torch::Tensor base = frozen_ ? frozen_->weight() : weight;
+  return adapter ? base + adapter->scale * torch::mm(adapter->up, adapter->down) : base;
 }
 
 }  // namespace calque

@@ -8,15 +8,17 @@
 
 namespace calque {
 
-void add_adapters(Decoder& decoder, const AdapterShape& shape, uint64_t seed, Packing base) {
+void add_adapters(Decoder& decoder, const AdapterConfig& config, uint64_t seed,
+                  WeightPrecision base_precision) {
   for (auto& parameter : decoder.parameters()) parameter.set_requires_grad(false);
+  const auto& targets = config.target_modules;
   uint64_t drawn = 0;
   for (size_t layer = 0; layer < decoder.blocks.size(); ++layer) {
-    for (const auto& [name, linear] : decoder.blocks[layer]->matrices()) {
-      linear->freeze(base);
-      if (layer < static_cast<size_t>(shape.first_layer)) continue;
-      if (std::find(shape.matrices.begin(), shape.matrices.end(), name) == shape.matrices.end()) continue;
-      linear->add_adapter(shape.rank, shape.scale, shape.dropout, mix(seed, 0x10A, drawn++));
+    for (const Block::Matrix& matrix : decoder.blocks[layer]->matrices()) {
+      matrix.linear->freeze(base_precision);
+      if (layer < static_cast<size_t>(config.first_layer)) continue;
+      if (std::find(targets.begin(), targets.end(), matrix.name) == targets.end()) continue;
+      matrix.linear->add_adapter(config.rank, config.scale, config.dropout, mix(seed, 0x10A, drawn++));
     }
   }
 }
@@ -25,18 +27,19 @@ bool has_adapters(const Decoder& decoder) {
   return std::any_of(decoder.blocks.begin(), decoder.blocks.end(), [](const auto& block) {
     const auto all = block->matrices();
     return std::any_of(all.begin(), all.end(),
-                       [](const Block::NamedLinear& one) { return one.linear->adapter_up.defined(); });
+                       [](const Block::Matrix& one) { return one.linear->adapter.has_value(); });
   });
 }
 
 std::shared_ptr<Decoder> merge_adapters(const Decoder& decoder) {
   const torch::NoGradGuard no_gradients;
   auto merged = std::make_shared<Decoder>(decoder.config());
-  const auto from = decoder.named_parameters();
-  for (const auto& parameter : merged->named_parameters()) parameter.value().copy_(from[parameter.key()]);
+  for (const auto& parameter : decoder.named_parameters()) {
+    if (torch::Tensor* to = merged->named_parameters().find(parameter.key())) to->copy_(parameter.value());
+  }
   for (size_t i = 0; i < decoder.blocks.size(); ++i) {
-    const auto old = decoder.blocks[i]->matrices(), fresh = merged->blocks[i]->matrices();
-    for (size_t j = 0; j < old.size(); ++j) fresh[j].linear->weight.copy_(old[j].linear->merged_weight());
+    const auto from = decoder.blocks[i]->matrices(), to = merged->blocks[i]->matrices();
+    for (size_t j = 0; j < from.size(); ++j) to[j].linear->weight.copy_(from[j].linear->merged_weight());
   }
   return merged;
 }

@@ -6,10 +6,9 @@
 
 namespace calque {
 
-Norm::Norm(const ModelConfig& config, int64_t width) : kind_(config.norm), epsilon_(config.norm_epsilon) {
-  // As if it were not there.
-  weight = register_parameter("weight", torch::full({width}, kind_ == NormKind::rms_plus_one ? 0.0 : 1.0));
-  if (kind_ == NormKind::layer) bias = register_parameter("bias", torch::zeros({width}));
+Norm::Norm(const ModelConfig& config, int64_t size) : kind_(config.norm), epsilon_(config.norm_epsilon) {
+  weight = register_parameter("weight", torch::full({size}, kind_ == NormKind::rms_plus_one ? 0.0 : 1.0));
+  if (kind_ == NormKind::layer) bias = register_parameter("bias", torch::zeros({size}));
 }
 
 torch::Tensor Norm::forward(const torch::Tensor& x) const {

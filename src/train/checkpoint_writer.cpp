@@ -1,17 +1,36 @@
 #include "calque/train/checkpoint_writer.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 
+#include "calque/base/error.h"
 #include "calque/base/file.h"
+#include "calque/base/log.h"
 
 namespace calque {
 namespace fs = std::filesystem;
 
+namespace {
+
+// A checkpoint whose replacement was interrupted has its old content under another name.
+void restore_interrupted(const fs::path& checkpoints) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(checkpoints)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with('.') && name.ends_with(".old"))
+      found.push_back(checkpoints / name.substr(1, name.size() - 5));
+  }
+  for (const fs::path& folder : found) restore_folder(folder);
+}
+
+}  // namespace
+
 std::vector<std::pair<int64_t, fs::path>> list_checkpoints(const fs::path& checkpoints) {
   std::vector<std::pair<int64_t, fs::path>> all;
+  restore_interrupted(checkpoints);
   for (const auto& entry : fs::directory_iterator(checkpoints)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("step-") || entry.is_symlink()) continue;
@@ -21,6 +40,42 @@ std::vector<std::pair<int64_t, fs::path>> list_checkpoints(const fs::path& check
   }
   std::sort(all.rbegin(), all.rend());
   return all;
+}
+
+namespace {
+
+// What may not be read is not damaged: an older checkpoint in its place would lose work without need.
+void check_access(const fs::path& checkpoint) {
+  for (const auto& entry : fs::directory_iterator(checkpoint)) {
+    if (access(entry.path().c_str(), R_OK) != 0) throw SystemError(entry.path().string(), errno);
+  }
+}
+
+}  // namespace
+
+std::optional<Checkpoint> newest_checkpoint(const fs::path& checkpoints, const std::string& run_id) {
+  const auto all = list_checkpoints(checkpoints);
+  std::string refused;
+  for (const auto& [step, path] : all) {
+    try {
+      check_access(path);
+      Checkpoint checkpoint(path);
+      checkpoint.check_files();
+      const std::string id = checkpoint.progress().value("run_id", "");
+      if (!id.empty() && id != run_id) throw UserError(fmt::format("{}: of another run", path.string()));
+      if (!refused.empty())
+        log::warn("resuming from {}; newer ones cannot be used:{}", path.string(), refused);
+      return checkpoint;
+    } catch (
+        const UserError& error) {  // damaged, or of another run; a failing disk is not a reason to go back
+      refused += fmt::format("\n  {}", error.what());
+    }
+  }
+  if (!refused.empty()) {
+    throw UserError(fmt::format("{}: no checkpoint can be used:{}", checkpoints.string(), refused),
+                    "--fresh deletes the run and starts again");
+  }
+  return std::nullopt;
 }
 
 CheckpointWriter::CheckpointWriter(fs::path checkpoints, int64_t keep)
@@ -46,39 +101,21 @@ void CheckpointWriter::write(int64_t step, CheckpointContent content, bool best)
   });
 }
 
-namespace {
-
-// A link is replaced in one instant: made beside, then renamed.
-void point(const fs::path& link, const std::string& to) {
-  const fs::path temporary = link.parent_path() / ("." + link.filename().string() + ".tmp");
-  fs::remove(temporary);
-  fs::create_directory_symlink(to, temporary);
-  fs::rename(temporary, link);
-}
-
-std::string target_of(const fs::path& link) {
-  return fs::is_symlink(link) ? fs::read_symlink(link).filename().string() : "";
-}
-
-}  // namespace
-
 void CheckpointWriter::mark_best(int64_t step) {
   finish();
-  const std::string name = fmt::format("step-{}", step);
-  if (fs::exists(folder_ / name) && target_of(folder_ / "best") != name) point(folder_ / "best", name);
+  const fs::path checkpoint = folder_ / fmt::format("step-{}", step);
+  if (fs::exists(checkpoint) && !same_model(checkpoint, folder_ / "best"))
+    link_checkpoint(checkpoint, folder_ / "best");
 }
 
 void CheckpointWriter::store(int64_t step, const CheckpointContent& content, bool best) const {
-  const std::string name = fmt::format("step-{}", step);
-  write_checkpoint(folder_ / name, content);
-  if (best) point(folder_ / "best", name);
-  point(folder_ / "last", name);
-  sync_folder(folder_);
+  const fs::path checkpoint = folder_ / fmt::format("step-{}", step);
+  write_checkpoint(checkpoint, content);
+  if (best) link_checkpoint(checkpoint, folder_ / "best");
+  link_checkpoint(checkpoint, folder_ / "last");
   const auto all = list_checkpoints(folder_);
-  const std::string best_name = target_of(folder_ / "best");
   for (size_t i = static_cast<size_t>(keep_); i < all.size(); ++i) {
-    if (all[i].second.filename() != best_name && all[i].second.filename() != name)
-      fs::remove_all(all[i].second);
+    if (all[i].second != checkpoint) fs::remove_all(all[i].second);
   }
 }
 

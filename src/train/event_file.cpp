@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
+
+#include "calque/base/error.h"
 
 namespace calque {
 namespace {
@@ -52,7 +55,8 @@ uint32_t crc32c(const std::string& bytes) {
 EventFile::EventFile(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   const auto milliseconds = static_cast<int64_t>(now_seconds() * 1000);
-  file_.open(folder / fmt::format("events.out.tfevents.{}.{}", milliseconds, getpid()), std::ios::binary);
+  path_ = folder / fmt::format("events.out.tfevents.{}.{}", milliseconds, getpid());
+  file_.open(path_, std::ios::binary);
   std::string event;
   put_fixed(event, 1, now_seconds());
   put_text(event, 3, "brain.Event:2");  // the format's version
@@ -71,6 +75,12 @@ void EventFile::add(int64_t step, const std::string& tag, double value) {
   write_record(event);
 }
 
+void EventFile::add_line(const nlohmann::json& metrics) {
+  for (const auto& [name, value] : metrics.items()) {
+    if (name != "step" && value.is_number()) add(metrics["step"], name, value.get<double>());
+  }
+}
+
 void EventFile::write_record(const std::string& message) {
   const auto masked = [](const std::string& bytes) {
     const uint32_t crc = crc32c(bytes);
@@ -83,7 +93,7 @@ void EventFile::write_record(const std::string& message) {
   };
   const std::string length = raw(static_cast<uint64_t>(message.size()));
   file_ << length << raw(masked(length)) << message << raw(masked(message));
-  file_.flush();
+  if (!file_.flush()) throw SystemError(path_.string() + ": writing failed", errno);
 }
 
 }  // namespace calque

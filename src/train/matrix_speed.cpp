@@ -22,13 +22,13 @@ double seconds_of(const std::function<void()>& work) {
 
 MatrixSpeed::MatrixSpeed(const ModelConfig& config, int64_t rows, at::ScalarType type) {
   const auto options = at::TensorOptions().dtype(type);
-  const int64_t queries = config.heads * config.width_of_head(),
-                keys_values = 2 * config.key_value_head_count() * config.width_of_head(),
-                up = config.feed_forward_width * (config.is_gated() ? 2 : 1);
-  const std::pair<int64_t, int64_t> shapes[] = {{config.width, queries + keys_values},
-                                                {queries, config.width},
-                                                {config.width, up},
-                                                {config.feed_forward_width, config.width}};
+  const int64_t queries = config.heads * config.head_size_or_default(),
+                keys_values = 2 * config.kv_head_count() * config.head_size_or_default(),
+                up = config.mlp_size * (config.is_gated() ? 2 : 1);
+  const std::pair<int64_t, int64_t> shapes[] = {{config.hidden_size, queries + keys_values},
+                                                {queries, config.hidden_size},
+                                                {config.hidden_size, up},
+                                                {config.mlp_size, config.hidden_size}};
   for (const auto& [inputs, outputs] : shapes) {
     products_.push_back({at::randn({rows, inputs}, options), at::randn({outputs, inputs}, options),
                          at::empty({rows, outputs}, options), std::numeric_limits<double>::infinity()});
@@ -38,7 +38,7 @@ MatrixSpeed::MatrixSpeed(const ModelConfig& config, int64_t rows, at::ScalarType
 
 void MatrixSpeed::sample() {
   const at::NoGradGuard no_gradients;
-  const at::RecordFunctionGuard unrecorded(false);  // who times the parts of a training should not see these
+  const at::RecordFunctionGuard unrecorded(false);  // not part of what PartTimes measures
   seconds_ += seconds_of([&] {
     for (Product& product : products_) {
       const auto multiply = [&] { at::mm_out(product.y, product.x, product.weight.t()); };
@@ -66,23 +66,25 @@ double measure_matrix_speed(const ModelConfig& config, int64_t rows, at::ScalarT
   return speed.best();
 }
 
-double training_flops_a_token(const Decoder& decoder, double loss_share) {
-  const auto is_trained = [](const at::Tensor& weight) { return weight.requires_grad(); };
-  // Forward, the gradient of the input where something below is trained, the gradient of the weight itself.
-  bool below = is_trained(decoder.embedding->weight);
-  const auto operations = [&](const at::Tensor& weight) {
-    return (2.0 + (below ? 2.0 : 0.0) + (is_trained(weight) ? 2.0 : 0.0)) *
-           static_cast<double>(weight.numel());
+double training_flops_per_token(const Decoder& decoder, double loss_share) {
+  const auto is_trained = [](const at::Tensor& tensor) { return tensor.requires_grad(); };
+  bool trained_below = is_trained(decoder.embedding->weight);
+  // Forward, the gradient of the input where something below is trained, and the gradient of the weight
+  // itself.
+  const auto flops = [&](int64_t weights, bool trained) {
+    return (2.0 + (trained_below ? 2.0 : 0.0) + (trained ? 2.0 : 0.0)) * static_cast<double>(weights);
   };
   double sum = 0;
   for (const auto& block : decoder.blocks) {
     const auto parameters = block->parameters();
-    below = below || std::any_of(parameters.begin(), parameters.end(), is_trained);
-    for (const auto& parameter : parameters) {
-      if (parameter.dim() == 2) sum += operations(parameter);
+    trained_below = trained_below || std::any_of(parameters.begin(), parameters.end(), is_trained);
+    for (const Block::Matrix& matrix : block->matrices()) {
+      const Linear& linear = *matrix.linear;
+      sum += flops(linear.inputs() * linear.outputs(), linear.is_trained());
+      if (linear.adapter) sum += flops(linear.adapter->down.numel() + linear.adapter->up.numel(), true);
     }
   }
-  return sum + loss_share * operations(decoder.output_weight());
+  return sum + loss_share * flops(decoder.output_weight().numel(), is_trained(decoder.output_weight()));
 }
 
 }  // namespace calque

@@ -95,44 +95,47 @@ TEST(Config, AListMayBeASingleValue) {
   EXPECT_EQ(two.parts[1].weight, 2);
 }
 
-TEST(Config, MistakesNameFileLineAndKey) {
+TEST(Config, ErrorsNameFileLineAndKey) {
   EXPECT_EQ(message("name: a\ninner:\n  setps: 3\n"),
             "test.yaml:3: inner.setps: no such key; did you mean inner.steps?");
   EXPECT_EQ(message("steps: 3\n"), "test.yaml:1: steps: no such key; did you mean inner.steps?");
   EXPECT_EQ(message("inner:\n  steps: many\n"),
-            "test.yaml:2: inner.steps: \"many\" is not a whole number (4096, 4k and 1.5M are)");
-  EXPECT_EQ(message("inner: {steps: 0}"), "test.yaml:1: inner.steps: 0 is too small; it must be at least 1");
-  EXPECT_EQ(message("inner: {rate: 1.5}"), "test.yaml:1: inner.rate: 1.5 is too large; it must be at most 1");
+            "test.yaml:2: inner.steps: \"many\" is not an integer (examples: 4096, 4k, 1.5M)");
+  EXPECT_EQ(message("inner: {steps: 0}"), "test.yaml:1: inner.steps: 0 is too small: it must be at least 1");
+  EXPECT_EQ(message("inner: {rate: 1.5}"), "test.yaml:1: inner.rate: 1.5 is too large: it must be at most 1");
   EXPECT_EQ(message("\ncolour: gren"),
-            "test.yaml:2: colour: \"gren\" is none of: red, green; did you mean green?");
+            "test.yaml:2: colour: \"gren\" is not one of: red, green; did you mean green?");
   EXPECT_EQ(message("flag: maybe"), "test.yaml:1: flag: \"maybe\" is neither true nor false");
-  EXPECT_EQ(message("name: [a]"), "test.yaml:1: name: text wanted, a list found");
-  EXPECT_EQ(message("inner: 3"), "test.yaml:1: inner: keys and values wanted");
-  EXPECT_EQ(message("name: a\nname: b"), "test.yaml:2: name: given twice");
-  EXPECT_EQ(message("parts: {fiel: a}"),
-            "test.yaml:1: parts: fiel: no such key; did you mean file?; known: file, weight (line 1)");
+  EXPECT_EQ(message("name: [a]"), "test.yaml:1: name: expected a string, found a list");
+  EXPECT_EQ(message("inner: 3"), "test.yaml:1: inner: expected a mapping (key: value)");
+  EXPECT_EQ(message("name: a\nname: b"), "test.yaml:2: name: duplicate key");
+  EXPECT_EQ(
+      message("parts: {fiel: a}"),
+      "test.yaml:1: parts: fiel: no such key; did you mean file?; the known keys are file, weight (line 1)");
   EXPECT_THAT(message("name: [a"), testing::HasSubstr("test.yaml:1: not valid YAML"));
-  EXPECT_THAT(message("just text"), testing::HasSubstr("keys and values wanted"));
+  EXPECT_THAT(message("just text"), testing::HasSubstr("expected a mapping (key: value)"));
   EXPECT_THAT(message("name: \xff"), testing::HasSubstr("not valid UTF-8"));
 }
 
-TEST(Config, OverridesWinAndAreCheckedAlike) {
+TEST(Config, OverridesTakePrecedenceAndAreChecked) {
   EXPECT_EQ(read("inner: {steps: 5}", {"inner.steps=7"}).inner.steps, 7);
   EXPECT_EQ(read("", {"inner.rate=0.25", "colour=green"}).colour, Colour::green);
   EXPECT_EQ(message("", {"inner.steps=-1"}),
-            "command line: inner.steps: -1 is too small; it must be at least 1");
+            "command line: inner.steps: -1 is too small: it must be at least 1");
   EXPECT_EQ(message("", {"inner.stepz=1"}),
             "command line: inner.stepz: no such key; did you mean inner.steps?");
   EXPECT_EQ(message("", {"inner=1"}),
-            "command line: inner is a section; name a key in it: steps, rate, limit");
+            "command line: inner is a section; set one of its keys: steps, rate, limit");
   EXPECT_EQ(message("", {"name.x=1"}), "command line: name.x: name is not a section");
-  EXPECT_EQ(message("inner: 5", {"inner.steps=1"}), "test.yaml:1: inner: keys and values wanted");
-  EXPECT_THAT(message("", {"steps"}), testing::HasSubstr("section.key=value wanted"));
+  EXPECT_EQ(message("inner: 5", {"inner.steps=1"}), "test.yaml:1: inner: expected a mapping (key: value)");
+  EXPECT_THAT(message("", {"steps"}), testing::HasSubstr("expected section.key=value"));
 }
 
-TEST(Config, OverriddenPathsCountFromTheCurrentFolder) { EXPECT_EQ(read("path: a", {"path=b"}).path, "b"); }
+TEST(Config, PathsInOverridesAreRelativeToTheCurrentFolder) {
+  EXPECT_EQ(read("path: a", {"path=b"}).path, "b");
+}
 
-TEST(Config, WhatIsShownReadsBackTheSame) {
+TEST(Config, ShownConfigReadsBackToTheSameValues) {
   Example e = read(
       "name: 'with: colon'\nflag: true\nwords: [a, 'b, c']\npath: x/y\nparts: [a.tsv, {file: b.tsv, weight: "
       "0.5}]\n"
@@ -146,7 +149,7 @@ TEST(Config, WhatIsShownReadsBackTheSame) {
   EXPECT_EQ(back.parts[1].weight, 0.5);
 }
 
-TEST(Config, SchemaTableAndKeysComeFromTheListing) {
+TEST(Config, SchemaTableAndKeysListAllFields) {
   Example e;
   const auto schema = config_schema(fields(e), "example");
   EXPECT_EQ(schema["properties"]["inner"]["properties"]["rate"]["maximum"], 1.0);
@@ -154,9 +157,25 @@ TEST(Config, SchemaTableAndKeysComeFromTheListing) {
   EXPECT_EQ(schema["properties"]["colour"]["enum"], nlohmann::json({"red", "green"}));
   EXPECT_EQ(schema["additionalProperties"], false);
   EXPECT_THAT(config_table(fields(e)),
-              testing::HasSubstr("| `inner.steps` | whole number, at least 1 | `10` | how many |"));
+              testing::HasSubstr("| `inner.steps` | integer, at least 1 | `10` | how many |"));
   EXPECT_THAT(config_keys(fields(e)), testing::ElementsAre("name", "flag", "colour", "path", "words", "parts",
                                                            "inner.steps", "inner.rate", "inner.limit"));
+}
+
+TEST(Config, AnOverrideOfAnAliasedValueChangesThatPlaceAlone) {
+  struct Two {
+    int64_t a = 0, b = 0;
+    std::string text;
+  } two;
+  const auto fields = [&] {
+    return Fields{section("x", {field("n", two.a, at_least(0), "")}, ""),
+                  section("y", {field("n", two.b, at_least(0), "")}, ""), field("text", two.text, "")};
+  };
+  read_config_text(fields(), "x: &both {n: 1}\ny: *both\n", "a.yaml", {}, {"x.n=7"});
+  EXPECT_EQ(two.a, 7);
+  EXPECT_EQ(two.b, 1);
+  read_config_text(fields(), "", "a.yaml", {}, {"text=French: {source} English: {target}"});
+  EXPECT_EQ(two.text, "French: {source} English: {target}");
 }
 
 }  // namespace calque

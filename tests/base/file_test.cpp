@@ -11,7 +11,7 @@
 namespace calque {
 namespace fs = std::filesystem;
 
-TEST(File, MissingFileAndFolderAreNamed) {
+TEST(File, ErrorsNameTheMissingFileOrFolder) {
   const TemporaryFolder folder;
   EXPECT_THAT([&] { read_file(folder / "none"); },
               testing::ThrowsMessage<UserError>(testing::HasSubstr("none: No such file")));
@@ -19,7 +19,7 @@ TEST(File, MissingFileAndFolderAreNamed) {
               testing::ThrowsMessage<UserError>(testing::HasSubstr("is a folder")));
 }
 
-TEST(File, EmptyFileMapsToNothing) {
+TEST(File, EmptyFileMapsToZeroBytes) {
   const TemporaryFolder folder;
   EXPECT_EQ(MappedFile(folder.write("empty", "")).size(), 0u);
 }
@@ -36,7 +36,7 @@ TEST(AtomicFile, AppearsOnlyWhenCommitted) {
   EXPECT_EQ(read_file(folder / "a"), "whole");
 }
 
-TEST(AtomicFile, KilledWriterLeavesTheOldFileAndNoLitter) {
+TEST(AtomicFile, KilledWriterKeepsTheOldFileAndItsTemporaryFileIsRemoved) {
   const TemporaryFolder folder;
   write_file(folder / "a", "old");
   const pid_t child = fork();

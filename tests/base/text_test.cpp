@@ -9,13 +9,13 @@ TEST(Text, InvalidUtf8IsFoundAtItsFirstByte) {
   EXPECT_EQ(find_invalid_utf8("ab\xff"), 2u);
   EXPECT_EQ(find_invalid_utf8("\xc3"), 0u);                         // cut off
   EXPECT_EQ(find_invalid_utf8("a\xc0\xaf"), 1u);                    // overlong slash
-  EXPECT_EQ(find_invalid_utf8("\xe0\x80\xaf"), 0u);                 // overlong in three
+  EXPECT_EQ(find_invalid_utf8("\xe0\x80\xaf"), 0u);                 // overlong form of three bytes
   EXPECT_EQ(find_invalid_utf8("x\xed\xa0\x80"), 1u);                // surrogate
   EXPECT_EQ(find_invalid_utf8("\xf4\x90\x80\x80"), 0u);             // past U+10FFFF
   EXPECT_FALSE(find_invalid_utf8("\xf4\x8f\xbf\xbf\xef\xbf\xbd"));  // U+10FFFF, U+FFFD
 }
 
-TEST(Text, CodePointsComeOutInOrder) {
+TEST(Text, ReadsCodePointsInOrder) {
   const std::string text = "aé漢🙂";
   size_t at = 0;
   EXPECT_EQ(next_code_point(text, at), U'a');
@@ -25,7 +25,7 @@ TEST(Text, CodePointsComeOutInOrder) {
   EXPECT_EQ(at, text.size());
 }
 
-TEST(Text, WidthCountsColumnsNotBytes) {
+TEST(Text, WidthIsInColumnsNotBytes) {
   EXPECT_EQ(display_width("été"), 3u);
   EXPECT_EQ(display_width("漢字"), 4u);
   EXPECT_EQ(display_width("e\u0301"), 1u);
@@ -43,7 +43,7 @@ TEST(Text, ShorteningKeepsWholeCharactersAndMarksTheCut) {
   EXPECT_EQ(shorten("漢字漢字", 5), "漢字…");
 }
 
-TEST(Text, TheNameThatWasMeantIsFound) {
+TEST(Text, SuggestsTheMostSimilarName) {
   const std::vector<std::string> names = {"learning_rate", "batch_tokens", "steps"};
   EXPECT_EQ(nearest("lerning_rate", names), "learning_rate");
   EXPECT_EQ(nearest("step", names), "steps");

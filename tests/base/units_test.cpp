@@ -4,7 +4,7 @@
 
 namespace calque {
 
-TEST(Units, CountsReadAsPeopleWriteThem) {
+TEST(Units, ParsesCountsWithSuffixesAndSeparators) {
   EXPECT_EQ(parse_count("4096"), 4096);
   EXPECT_EQ(parse_count("4k"), 4000);
   EXPECT_EQ(parse_count("1.5M"), 1'500'000);
@@ -12,16 +12,16 @@ TEST(Units, CountsReadAsPeopleWriteThem) {
   EXPECT_EQ(parse_count("1e6"), 1'000'000);
   EXPECT_EQ(parse_count("10_000"), 10'000);
   EXPECT_EQ(parse_count("-3"), -3);
-  EXPECT_EQ(parse_count("9007199254740993"), 9007199254740993);  // not a double
+  EXPECT_EQ(parse_count("9007199254740993"), 9007199254740993);  // not exactly representable as a double
 }
 
-TEST(Units, CountsRefuseWhatIsNoWholeNumber) {
+TEST(Units, RejectsCountsThatAreNotIntegers) {
   for (const char* text : {"", "k", "1.5", "4kk", "four", "1e", "0x10", "nan", "inf", "1e30", " 4"}) {
     EXPECT_FALSE(parse_count(text)) << text;
   }
 }
 
-TEST(Units, DurationsReadWithAndWithoutUnit) {
+TEST(Units, ParsesDurationsWithAndWithoutUnit) {
   EXPECT_EQ(parse_seconds("20", 60), 1200);
   EXPECT_EQ(parse_seconds("90s", 60), 90);
   EXPECT_EQ(parse_seconds("1.5h", 60), 5400);
@@ -31,7 +31,7 @@ TEST(Units, DurationsReadWithAndWithoutUnit) {
   EXPECT_FALSE(parse_seconds("soon", 60));
 }
 
-TEST(Units, FormatsAreWhatOneReadsEasily) {
+TEST(Units, FormatsNumbersForPeople) {
   EXPECT_EQ(format_count(173320), "173,320");
   EXPECT_EQ(format_count(-1000), "-1,000");
   EXPECT_EQ(format_count(999), "999");
@@ -41,6 +41,14 @@ TEST(Units, FormatsAreWhatOneReadsEasily) {
   EXPECT_EQ(format_seconds(200), "3 min 20 s");
   EXPECT_EQ(format_seconds(7380), "2 h 03 min");
   EXPECT_EQ(format_shortest(0.001), "0.001");
+}
+
+TEST(Units, ACommaMustGroupThousands) {
+  EXPECT_EQ(parse_count("1,500"), 1500);
+  EXPECT_EQ(parse_count("12,345,678"), 12345678);
+  EXPECT_EQ(parse_count("1,500k"), 1500000);
+  for (const char* text : {"1,5M", "1,5", "1,50", "1,5000", ",500", "1,,500", "1500,"})
+    EXPECT_EQ(parse_count(text), std::nullopt) << text;
 }
 
 }  // namespace calque

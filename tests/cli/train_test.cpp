@@ -21,22 +21,24 @@ class TrainCommandTest : public testing::Test {
                                 "tokenizer: {path: " +
                                 root +
                                 "/tests/golden/tokenizer/bpe.model}\n"
-                                "model: {size: tiny, max_positions: 128}\n"
+                                "model: {size: tiny, context_length: 128}\n"
                                 "train: {batch_tokens: 1024, steps: 120, warmup_steps: 10, checkpoint_every: "
-                                "15, validate_every: 40, threads: 2}\n");
+                                "15, validate_every: 40, log_every: 5, threads: 2}\n");
   }
 
   std::string weights(const std::string& run) const {
     return read_file(folder_ / ("runs/" + run + "/checkpoints/last/model.safetensors"));
   }
 
-  // Starts the command, sends `signal` after so long, and gives the exit code.
-  int stopped_by(const std::string& arguments, const std::string& signal, double seconds) {
+  // Starts the command, sends `signal` once metrics.jsonl of the run has so many lines, and returns the exit
+  // code. A run that never gets there is ended after a while.
+  int stopped_by(const std::string& arguments, const std::string& run, const std::string& signal, int lines) {
     const std::string command = "cd '" + folder_.path().string() + "' && { '" CALQUE_BINARY "' " + arguments +
-                                " >stdout 2>stderr & pid=$!; sleep " + std::to_string(seconds) + "; kill -" +
-                                signal + " $pid 2>/dev/null; wait $pid; }";
-    const int status = std::system(command.c_str());
-    return WEXITSTATUS(status);
+                                " >stdout 2>stderr & pid=$!; for i in $(seq 3000); do"
+                                " [ \"$(cat runs/" +
+                                run + "/metrics.jsonl 2>/dev/null | wc -l)\" -ge " + std::to_string(lines) +
+                                " ] && break; sleep 0.01; done; kill -" + signal + " $pid; wait $pid; }";
+    return WEXITSTATUS(std::system(command.c_str()));
   }
 
   TemporaryFolder folder_;
@@ -47,34 +49,93 @@ class TrainCommandTest : public testing::Test {
 TEST_F(TrainCommandTest, KilledAtAnyMomentAndResumedItEndsInTheSameBits) {
   const Outcome straight = run_calque(folder_, "train a.yaml run=straight");
   ASSERT_EQ(straight.code, 0) << straight.err;
-  int kills = 0;
-  stopped_by("train a.yaml run=killed", "KILL", 0.45);
-  for (const double seconds : {0.3, 0.7, 0.9, 1.1, 1.3}) {
-    if (!std::filesystem::exists(folder_ / "runs/killed/config.yaml")) {  // killed before the run had begun
-      stopped_by("train a.yaml run=killed", "KILL", seconds);
-    } else {
-      stopped_by("train a.yaml run=killed --resume", "KILL", seconds);
-    }
-    ++kills;
-  }
-  const Outcome last = run_calque(
-      folder_, std::string("train a.yaml run=killed") +
-                   (std::filesystem::exists(folder_ / "runs/killed/config.yaml") ? " --resume" : ""));
+  EXPECT_EQ(stopped_by("train a.yaml run=killed", "killed", "KILL", 1), 137);
+  for (const int lines : {7, 12, 15, 20})
+    EXPECT_EQ(stopped_by("resume killed", "killed", "KILL", lines), 137) << lines;
+  const Outcome last = run_calque(folder_, "resume killed");
   ASSERT_EQ(last.code, 0) << last.err;
-  EXPECT_EQ(weights("straight"), weights("killed")) << kills;
+  EXPECT_EQ(weights("straight"), weights("killed"));
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / "runs/killed/checkpoints")) {
     EXPECT_FALSE(entry.path().filename().string().ends_with(".tmp")) << entry.path();
   }
 }
 
-TEST_F(TrainCommandTest, InterruptedItSavesAndSaysHowToGoOn) {
+TEST_F(TrainCommandTest, EverySignalThatEndsASessionSavesFirst) {
   ASSERT_EQ(run_calque(folder_, "train a.yaml run=straight").code, 0);
-  const int code = stopped_by("train a.yaml run=stopped", "INT", 1.2);
-  if (code == 0) GTEST_SKIP() << "this machine was done before the signal came";
-  EXPECT_EQ(code, 130);
-  EXPECT_THAT(read_file(folder_ / "stderr"), HasSubstr("everything is saved"));
-  ASSERT_EQ(run_calque(folder_, "train a.yaml run=stopped --resume").code, 0);
-  EXPECT_EQ(weights("straight"), weights("stopped"));
+  for (const char* signal : {"INT", "TERM", "HUP"}) {
+    const std::string run = std::string("stopped-") + signal;
+    EXPECT_EQ(stopped_by("train a.yaml run=" + run, run, signal, 4), 130) << signal;
+    EXPECT_THAT(read_file(folder_ / "stderr"),
+                HasSubstr("everything is saved: `calque resume " + run + "` continues"));
+    ASSERT_EQ(run_calque(folder_, "resume " + run).code, 0);
+    EXPECT_EQ(weights("straight"), weights(run)) << signal;
+  }
+}
+
+TEST_F(TrainCommandTest, AClosedPipeBehindStderrDoesNotEndIt) {
+  const std::string command =
+      "cd '" + folder_.path().string() +
+      "' && { '" CALQUE_BINARY
+      "' train a.yaml run=piped 2>&1 >/dev/null; echo $? >code; } | head -n 1 >/dev/null";
+  std::system(command.c_str());
+  EXPECT_EQ(read_file(folder_ / "code"), "0\n");
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "runs/piped/summary.json"));
+}
+
+TEST_F(TrainCommandTest, ResumingKeepsTheStoredConfigurationAndTellsWhatChanges) {
+  ASSERT_EQ(run_calque(folder_, "train a.yaml run=kept train.steps=30 train.learning_rate=2e-3").code, 0);
+  const Outcome same = run_calque(folder_, "train a.yaml run=kept --resume");
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_THAT(same.err, HasSubstr("train.steps: the run has 30, a.yaml has 120"));
+  EXPECT_THAT(same.err, HasSubstr("done after step 30 (train.steps=30)"));
+  const Outcome more = run_calque(folder_, "resume kept train.steps=45");
+  EXPECT_EQ(more.code, 0) << more.err;
+  EXPECT_THAT(more.err, HasSubstr("train.steps: 30 until now, 45 from here on"));
+  EXPECT_EQ(more.err.find("learning_rate"), std::string::npos);  // as it was given at the start
+  EXPECT_EQ(run_calque(folder_, "train --resume run=kept").code, 0);
+  EXPECT_EQ(run_calque(folder_, "train --resume").code, 2);
+  EXPECT_EQ(run_calque(folder_, "resume none").code, 2);
+}
+
+TEST_F(TrainCommandTest, RunsAreListedAndRemovedAndTheCacheIsPruned) {
+  ASSERT_EQ(run_calque(folder_, "train a.yaml run=short train.steps=15").code, 0);
+  const json runs = json::parse(run_calque(folder_, "runs --json").out);
+  ASSERT_EQ(runs.size(), 1U);
+  EXPECT_EQ(runs[0]["name"], "short");
+  EXPECT_EQ(runs[0]["state"], "done");
+  EXPECT_EQ(runs[0]["step"], 15);
+  EXPECT_THAT(run_calque(folder_, "runs").out, HasSubstr("short"));
+  EXPECT_EQ(run_calque(folder_, "runs remove shrt").code, 2);
+  EXPECT_EQ(run_calque(folder_, "runs remove short").code, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/short"));
+  EXPECT_THAT(run_calque(folder_, "cache").out, HasSubstr(".tokens"));
+  EXPECT_EQ(run_calque(folder_, "cache prune --older-than 1d").code, 0);
+  EXPECT_THAT(run_calque(folder_, "cache").out, HasSubstr(".tokens"));
+  EXPECT_EQ(run_calque(folder_, "cache prune").code, 0);
+  EXPECT_EQ(run_calque(folder_, "cache").out.find(".tokens"), std::string::npos);
+}
+
+TEST_F(TrainCommandTest, KeysWithoutEffectAreReported) {
+  const Outcome out = run_calque(
+      folder_, "train a.yaml train.steps=15 train.threads=1000 model.lora.alpha=3 model.base_lr_scale=0.5");
+  EXPECT_EQ(out.code, 0) << out.err;
+  for (const char* text : {"train.threads=1000, but this machine has", "model.lora.* has no effect",
+                           "model.base_lr_scale has no effect"})
+    EXPECT_THAT(out.err, HasSubstr(text));
+}
+
+TEST_F(TrainCommandTest, AFailedStartLeavesNothingBehind) {
+  EXPECT_EQ(run_calque(folder_, "train a.yaml run=bad train.batch_tokens=20").code, 2);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs/bad"));
+}
+
+TEST_F(TrainCommandTest, AMinuteLimitEndsTheRun) {
+  const Outcome timed = run_calque(folder_, "train a.yaml run=timed train.steps=0 train.minutes=1s --json");
+  ASSERT_EQ(timed.code, 0) << timed.err;
+  const json summary = json::parse(timed.out);
+  EXPECT_EQ(summary["reason"].get<std::string>().substr(0, 13), "train.minutes");
+  EXPECT_GE(summary["seconds"].get<double>(), 1.0);
+  EXPECT_GT(summary["step"].get<int64_t>(), 0);
 }
 
 TEST_F(TrainCommandTest, MistakesAreToldBeforeAnythingIsWritten) {

@@ -22,9 +22,8 @@ class BatchSamplerTest : public testing::Test {
                                          small_tokenizer(), {})),
         format_(pair_format(small_tokenizer(), "")) {}
 
-  BatchSampler sampler(int64_t batch_tokens, uint64_t seed = 1, int64_t rank = 0, int64_t ranks = 1,
-                       std::vector<double> weights = {}) {
-    return {store_, format_, {batch_tokens, seed, rank, ranks, std::move(weights), true}};
+  BatchSampler sampler(int64_t batch_tokens, uint64_t seed = 1, std::vector<double> weights = {}) {
+    return {store_, format_, {batch_tokens, seed, std::move(weights), true}};
   }
 
   std::map<int64_t, int> counts(BatchSampler& sampler, int64_t epoch) {
@@ -42,7 +41,7 @@ class BatchSamplerTest : public testing::Test {
 
 }  // namespace
 
-TEST_F(BatchSamplerTest, NoPairIsLostOrRepeatedWithinAnEpoch) {
+TEST_F(BatchSamplerTest, EveryPairOccursOncePerEpoch) {
   std::mt19937 random(5);
   for (int trial = 0; trial < 40; ++trial) {
     const int64_t batch_tokens = 100 + static_cast<int64_t>(random() % 3000);
@@ -53,7 +52,7 @@ TEST_F(BatchSamplerTest, NoPairIsLostOrRepeatedWithinAnEpoch) {
   }
 }
 
-TEST_F(BatchSamplerTest, KeepsTheBudgetAndFillsIt) {
+TEST_F(BatchSamplerTest, BatchesFillTheTokenLimitWithoutExceedingIt) {
   auto s = sampler(600);
   int64_t rows = 0;
   for (int64_t step = 0; step < s.steps(0); ++step) {
@@ -65,14 +64,14 @@ TEST_F(BatchSamplerTest, KeepsTheBudgetAndFillsIt) {
   EXPECT_GT(static_cast<double>(rows) / static_cast<double>(600 * s.steps(0)), 0.9);
 }
 
-TEST_F(BatchSamplerTest, SeekingReachesTheSameBatchAsWalking) {
-  auto walking = sampler(400);
-  std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> walked;
+TEST_F(BatchSamplerTest, SeekingReturnsTheSameBatchAsIterating) {
+  auto iterating = sampler(400);
+  std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> expected;
   for (int64_t epoch = 0; epoch < 3; ++epoch) {
-    for (int64_t step = 0; step < walking.steps(epoch); ++step)
-      walked[{epoch, step}] = walking.pairs(epoch, step);
+    for (int64_t step = 0; step < iterating.steps(epoch); ++step)
+      expected[{epoch, step}] = iterating.pairs(epoch, step);
   }
-  for (auto entry = walked.rbegin(); entry != walked.rend(); ++entry) {
+  for (auto entry = expected.rbegin(); entry != expected.rend(); ++entry) {
     auto fresh = sampler(400);
     EXPECT_EQ(fresh.pairs(entry->first.first, entry->first.second), entry->second);
   }
@@ -84,18 +83,7 @@ TEST_F(BatchSamplerTest, OrderDependsOnSeedAndEpoch) {
   EXPECT_NE(a.pairs(0, 0), a.pairs(1, 0));
 }
 
-TEST_F(BatchSamplerTest, RanksShareAnEpochWithoutOverlap) {
-  std::map<int64_t, int> seen;
-  for (int64_t rank = 0; rank < 3; ++rank) {
-    auto s = sampler(300, 9, rank, 3);
-    EXPECT_EQ(s.steps(0), sampler(300, 9, 0, 3).steps(0));
-    for (const auto& [pair, count] : counts(s, 0)) seen[pair] += count;
-  }
-  EXPECT_EQ(static_cast<int64_t>(seen.size()), store_.pairs());
-  for (const auto& [pair, count] : seen) EXPECT_EQ(count, 1);
-}
-
-TEST_F(BatchSamplerTest, PairsOfLikeLengthStandTogether) {
+TEST_F(BatchSamplerTest, BatchesHoldPairsOfSimilarLength) {
   auto s = sampler(500);
   double spread = 0;
   for (int64_t step = 0; step < s.steps(0); ++step) {
@@ -105,11 +93,11 @@ TEST_F(BatchSamplerTest, PairsOfLikeLengthStandTogether) {
     });
     spread += store_.record(*high).tokens() - store_.record(*low).tokens();
   }
-  EXPECT_LT(spread / static_cast<double>(s.steps(0)), 8);  // in a random batch it is over 60
+  EXPECT_LT(spread / static_cast<double>(s.steps(0)), 8);  // over 60 in a random batch
 }
 
-TEST_F(BatchSamplerTest, WeightsRepeatAndThinOutAPart) {
-  auto s = sampler(500, 1, 0, 1, {0.5, 2.0});
+TEST_F(BatchSamplerTest, WeightsSetHowOftenAPartOccurs) {
+  auto s = sampler(500, 1, {0.5, 2.0});
   std::map<int64_t, int> two_epochs = counts(s, 0);
   for (const auto& [pair, count] : counts(s, 1)) two_epochs[pair] += count;
   for (int64_t pair = 0; pair < store_.pairs(); ++pair) {
@@ -117,12 +105,12 @@ TEST_F(BatchSamplerTest, WeightsRepeatAndThinOutAPart) {
   }
 }
 
-TEST_F(BatchSamplerTest, ABudgetBelowTheLongestPairIsRefused) {
+TEST_F(BatchSamplerTest, RejectsATokenLimitBelowTheLongestPair) {
   EXPECT_THAT([&] { sampler(10); },
               testing::ThrowsMessage<UserError>(testing::HasSubstr("train.batch_tokens=10 is too small")));
 }
 
-TEST(Batch, LaysPairsOutAsTheFormatSays) {
+TEST(Batch, PacksPairsInTheGivenFormat) {
   SequenceFormat format{{1}, {3}, 2};
   Batch batch;
   batch.add(format, std::vector<int32_t>{10, 11}, std::vector<int32_t>{20, 21, 22});
@@ -153,7 +141,7 @@ TEST(Batch, SplittingKeepsEveryPairWhole) {
   EXPECT_EQ(split_batch(batch, 1000).size(), 1u);
 }
 
-TEST(Batch, PlainTextCarriesLossOnEveryRow) {
+TEST(Batch, PlainTextHasALabelOnEveryRow) {
   Batch batch;
   batch.add({{1}, {}, 2}, {}, std::vector<int32_t>{20, 21});
   EXPECT_THAT(batch.tokens, testing::ElementsAre(1, 20, 21));

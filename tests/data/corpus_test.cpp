@@ -25,7 +25,7 @@ std::vector<std::pair<std::string, std::string>> read_all(const CorpusPart& part
   return all;
 }
 
-std::string refusal(const CorpusPart& part) {
+std::string error_message(const CorpusPart& part) {
   try {
     read_all(part);
   } catch (const UserError& error) {
@@ -68,7 +68,7 @@ TEST(Corpus, ReadsTwoParallelFilesAndText) {
   EXPECT_THAT(read_all(text), ElementsAre(Pair("", "one\ttab stays"), Pair("", "two")));
 }
 
-TEST(Corpus, PassesOverEmptySidesAndTakesCarriageReturnsOff) {
+TEST(Corpus, SkipsEmptySidesAndRemovesCarriageReturns) {
   const TemporaryFolder folder;
   int64_t skipped = 0;
   EXPECT_THAT(read_all(tsv(folder.write("a.tsv", "a\tb\r\n\n\tc\nd\t\n  e \t f  \n")), &skipped),
@@ -76,20 +76,20 @@ TEST(Corpus, PassesOverEmptySidesAndTakesCarriageReturnsOff) {
   EXPECT_EQ(skipped, 3);
 }
 
-TEST(Corpus, RefusalsNameFileAndLine) {
+TEST(Corpus, ErrorsNameFileAndLine) {
   const TemporaryFolder folder;
-  EXPECT_THAT(refusal(tsv(folder.write("a.tsv", "a\tb\na b\n"))),
-              HasSubstr("a.tsv:2: 2 columns wanted (french<TAB>english), 1 found"));
-  EXPECT_THAT(refusal(tsv(folder.write("b.tsv", "a\tb\tc\n"))),
-              HasSubstr("b.tsv:1: 2 columns wanted (french<TAB>english), 3 found"));
-  EXPECT_THAT(refusal(tsv(folder.write("c.tsv", "a\tb\nc\td\xe9\n"))),
+  EXPECT_THAT(error_message(tsv(folder.write("a.tsv", "a\tb\na b\n"))),
+              HasSubstr("a.tsv:2: expected 2 columns (french<TAB>english), found 1"));
+  EXPECT_THAT(error_message(tsv(folder.write("b.tsv", "a\tb\tc\n"))),
+              HasSubstr("b.tsv:1: expected 2 columns (french<TAB>english), found 3"));
+  EXPECT_THAT(error_message(tsv(folder.write("c.tsv", "a\tb\nc\td\xe9\n"))),
               HasSubstr("c.tsv:2: byte 4 is not valid UTF-8 (0xe9)"));
   CorpusPart uneven;
   uneven.source = folder.write("a.fr", "un\ndeux\n");
   uneven.target = folder.write("a.en", "one\n");
-  EXPECT_THAT(refusal(uneven), HasSubstr("a.en ends after line 1"));
-  EXPECT_THAT(refusal(tsv(folder / "none.tsv")), HasSubstr("No such file"));
-  EXPECT_THAT(refusal(tsv(folder.path())), HasSubstr("is a folder"));
+  EXPECT_THAT(error_message(uneven), HasSubstr("a.en ends after line 1"));
+  EXPECT_THAT(error_message(tsv(folder / "none.tsv")), HasSubstr("No such file"));
+  EXPECT_THAT(error_message(tsv(folder.path())), HasSubstr("is a folder"));
 }
 
 TEST(Corpus, DamagedGzipIsAnError) {
@@ -98,26 +98,27 @@ TEST(Corpus, DamagedGzipIsAnError) {
   for (int i = 0; i < 20000; ++i) content += std::to_string(i * 7919) + "\t" + std::to_string(i) + "\n";
   write_gzip(folder / "a.gz", content);
   const std::string whole = read_file(folder / "a.gz");
-  EXPECT_THAT(refusal(tsv(folder.write("cut.gz", whole.substr(0, whole.size() / 2)))),
-              HasSubstr("cannot be read on"));
+  EXPECT_THAT(error_message(tsv(folder.write("cut.gz", whole.substr(0, whole.size() / 2)))),
+              HasSubstr("reading failed after line"));
 }
 
-TEST(Corpus, ALineWithoutEndIsNoText) {
+TEST(Corpus, RejectsALineOver16Megabytes) {
   const TemporaryFolder folder;
-  EXPECT_THAT(refusal(tsv(folder.write("a.tsv", std::string(17 << 20, 'x')))), HasSubstr("no text file"));
+  EXPECT_THAT(error_message(tsv(folder.write("a.tsv", std::string(17 << 20, 'x')))),
+              HasSubstr("not a text file"));
 }
 
-TEST(Corpus, LinesLongerThanABlockComeOutWhole) {
+TEST(Corpus, ReadsLinesLongerThanABlock) {
   const TemporaryFolder folder;
   const std::string lengthy(1 << 20, 'x');
   EXPECT_THAT(read_all(tsv(folder.write("a.tsv", lengthy + "\ty\na\tb\n"))),
               ElementsAre(Pair(lengthy, "y"), Pair("a", "b")));
 }
 
-TEST(Corpus, ChecksWhatAPartIsMadeOf) {
+TEST(Corpus, RejectsInvalidCombinationsOfKeys) {
   const TemporaryFolder folder;
   const auto file = folder.write("a", "x\ty\n");
-  const auto refused = [](const Corpus& corpus) {
+  const auto check_error = [](const Corpus& corpus) {
     try {
       check_corpus(corpus, "data.train");
     } catch (const UserError& error) {
@@ -125,20 +126,22 @@ TEST(Corpus, ChecksWhatAPartIsMadeOf) {
     }
     return std::string("accepted");
   };
-  EXPECT_EQ(refused({tsv(file)}), "accepted");
+  EXPECT_EQ(check_error({tsv(file)}), "accepted");
   CorpusPart half;
   half.source = file;
-  EXPECT_EQ(refused({half}), "data.train: source and target go together; target is missing");
+  EXPECT_EQ(check_error({half}), "data.train: source and target must be set together; target is missing");
   CorpusPart both = tsv(file);
   both.text = file;
-  EXPECT_THAT(refused({both}), HasSubstr("2 given"));
+  EXPECT_THAT(check_error({both}), HasSubstr("found 2"));
   CorpusPart text;
   text.text = file;
-  EXPECT_THAT(refused({tsv(file), text}), HasSubstr("cannot be mixed"));
-  EXPECT_THAT(refused({tsv(folder / "none")}), HasSubstr("no such file"));
+  EXPECT_THAT(check_error({tsv(file), text}), HasSubstr("cannot be mixed"));
+  EXPECT_EQ(check_error({tsv(folder / "none")}), "accepted");  // does not check that the file exists
+  EXPECT_THROW(check_corpus_files({tsv(folder / "none")}, "data.train"), UserError);
+  EXPECT_NO_THROW(check_corpus_files({tsv(file)}, "data.train"));
 }
 
-TEST(Corpus, HashFollowsContentNotNames) {
+TEST(Corpus, HashDependsOnContentNotOnFileNames) {
   const TemporaryFolder folder;
   const auto hash = [&](const std::string& name, const std::string& content) {
     return hash_corpus({tsv(folder.write(name, content))});

@@ -9,7 +9,7 @@
 namespace calque {
 namespace {
 
-// The findings on a corpus of one TSV, by kind: (count, fatal, line of the first).
+// One kind of finding, with the line and text of its first example.
 struct Seen {
   int64_t count = 0;
   bool fatal = false;
@@ -34,7 +34,7 @@ class DataCheckTest : public testing::Test {
   }
   TemporaryFolder folder_;
   const std::string good_ =
-      "Je ne sais pas où il est.\tI do not know where he is.\n";  // one line, nothing wrong with it
+      "Je ne sais pas où il est.\tI do not know where he is.\n";  // one line without problems
 };
 
 #define EXPECT_ONLY(findings, kind, expected_count, expected_fatal, expected_line) \
@@ -84,7 +84,7 @@ TEST_F(DataCheckTest, FindsOverLongPairs) {
   for (int i = 0; i < 200; ++i) lengthy += " mot";
   EXPECT_ONLY(check_tsv("un" + lengthy + "\tone" + lengthy + "\n"), "too-long", 1, false, 2);
 }
-TEST_F(DataCheckTest, SwappedSidesAreFatalWhenTheyAreTheRule) {
+TEST_F(DataCheckTest, SwappedSidesAreFatalIfMostPairsAreSwapped) {
   DataConfig config;
   config.train = {tsv_part(folder_.write("a.tsv",
                                          "I do not know where he is.\tJe ne sais pas où il est.\n"
@@ -104,7 +104,7 @@ TEST_F(DataCheckTest, FindsUnequalLineCounts) {
   config.train = {part};
   const auto seen = check(config);
   EXPECT_ONLY(seen, "unequal-line-counts", 1, true, 3);
-  EXPECT_EQ(seen.at("unequal-line-counts").text, "a.fr has 2 lines more than a.en");
+  EXPECT_EQ(seen.at("unequal-line-counts").text, "a.fr has 2 more lines than a.en");
 }
 
 TEST_F(DataCheckTest, FindsSentencesOfValidAndTestInTrain) {

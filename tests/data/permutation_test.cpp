@@ -7,7 +7,7 @@
 
 namespace calque {
 
-TEST(Permutation, ShowsEveryNumberOnce) {
+TEST(Permutation, ContainsEveryNumberOnce) {
   for (const int64_t size : {1, 2, 3, 5, 16, 17, 1000, 4097}) {
     const Permutation order(size, 7);
     std::set<int64_t> seen;
@@ -21,19 +21,18 @@ TEST(Permutation, ShowsEveryNumberOnce) {
   }
 }
 
-TEST(Permutation, DependsOnItsKeyAndOnNothingElse) {
+TEST(Permutation, DependsOnlyOnItsKey) {
   const Permutation a(1000, 1), again(1000, 1), b(1000, 2);
   int same = 0;
   for (int64_t i = 0; i < 1000; ++i) {
     EXPECT_EQ(a(i), again(i));
     same += a(i) == b(i);
   }
-  EXPECT_LT(same, 10);  // one in a thousand by chance
+  EXPECT_LT(same, 10);  // about 1 is expected by chance
 }
 
 TEST(Permutation, LooksRandom) {
-  // Where the first place lands over many keys: a chi-squared test on 8 cells, 7 degrees of freedom, 0.1 %
-  // level.
+  // A chi-squared test of the first element over many keys: 8 cells, 7 degrees of freedom, 0.1 % level.
   std::vector<int> cells(8);
   for (uint64_t key = 0; key < 8000; ++key) ++cells[Permutation(8, key)(0)];
   double chi_squared = 0;

@@ -17,7 +17,7 @@ Batch numbered(int64_t number) {
 
 }  // namespace
 
-TEST(Prefetcher, GivesBatchesInOrderAndThenNothing) {
+TEST(Prefetcher, ReturnsBatchesInOrderThenNullopt) {
   int64_t made = 0;
   Prefetcher prefetcher(
       [&]() -> std::optional<Batch> { return made < 100 ? std::optional(numbered(made++)) : std::nullopt; },
@@ -31,7 +31,7 @@ TEST(Prefetcher, GivesBatchesInOrderAndThenNothing) {
   EXPECT_FALSE(prefetcher.next());
 }
 
-TEST(Prefetcher, PassesAFailureOnAfterWhatWasMade) {
+TEST(Prefetcher, RethrowsAnExceptionAfterTheFinishedBatches) {
   int64_t made = 0;
   Prefetcher prefetcher([&]() -> std::optional<Batch> {
     if (made == 2) throw std::runtime_error("disk gone");
@@ -42,16 +42,16 @@ TEST(Prefetcher, PassesAFailureOnAfterWhatWasMade) {
   EXPECT_THROW(prefetcher.next(), std::runtime_error);
 }
 
-TEST(Prefetcher, StopsWithoutBeingEmptied) {
+TEST(Prefetcher, StopsWithBatchesLeftInTheQueue) {
   int64_t made = 0;
   {
     Prefetcher prefetcher([&]() -> std::optional<Batch> { return numbered(made++); }, 4);
     prefetcher.next();
   }
-  EXPECT_LE(made, 7);  // never more than a few ahead
+  EXPECT_LE(made, 7);  // at most a few in advance
 }
 
-TEST(Prefetcher, CountsTheTimeSpentWaiting) {
+TEST(Prefetcher, MeasuresTheTimeSpentWaiting) {
   Prefetcher prefetcher([&]() -> std::optional<Batch> {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return numbered(0);

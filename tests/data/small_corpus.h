@@ -1,4 +1,4 @@
-// A little corpus and a tokenizer for it, shared by the tests of the data layer.
+// A small corpus and a tokenizer for it, shared by tests.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace calque {
 
-// `count` pairs of 1 to 12 words a side, all different.
+// `count` different pairs with 1 to 12 words per side.
 inline std::string small_tsv(int count) {
   const char* french[] = {"le",   "chat", "mange",  "une",  "pomme", "rouge",
                           "dans", "la",   "maison", "avec", "mon",   "ami"};
@@ -32,7 +32,7 @@ inline CorpusPart tsv_part(const std::filesystem::path& path, double weight = 1)
   return part;
 }
 
-// Trained once a process, on the lines that small_tsv makes.
+// Trained once per process, on the lines of small_tsv().
 inline const Tokenizer& small_tokenizer() {
   static const Tokenizer tokenizer = [] {
     TokenizerConfig config;

@@ -46,7 +46,7 @@ TEST(TokenStore, HoldsEveryPairSortedByLength) {
   EXPECT_EQ(in_groups, 500u);
 }
 
-TEST(TokenStore, ThreadsDoNotChangeTheBytes) {
+TEST(TokenStore, TheNumberOfThreadsDoesNotChangeTheFile) {
   const TemporaryFolder folder;
   const Corpus corpus = {tsv_part(folder.write("a.tsv", small_tsv(300))),
                          tsv_part(folder.write("b.tsv", small_tsv(50)))};
@@ -81,7 +81,7 @@ TEST(TokenStore, IsReusedUntilSomethingChanges) {
   EXPECT_EQ(TokenStore(path).pairs(), 21);
 }
 
-TEST(TokenStore, LeavesOutWhatIsTooLongAndCountsIt) {
+TEST(TokenStore, SkipsAndCountsPairsThatAreTooLong) {
   const TemporaryFolder folder;
   std::string lengthy;
   for (int i = 0; i < 100; ++i) lengthy += " pomme";
@@ -94,7 +94,7 @@ TEST(TokenStore, LeavesOutWhatIsTooLongAndCountsIt) {
   EXPECT_EQ(store.skipped_empty(), 1);
 }
 
-TEST(TokenStore, NothingUsableIsAnErrorAndLeavesNoFile) {
+TEST(TokenStore, AnUnusableCorpusIsAnErrorAndLeavesNoFile) {
   const TemporaryFolder folder;
   const Corpus corpus = {tsv_part(folder.write("a.tsv", "\n\n"))};
   EXPECT_THROW(TokenStore::build(folder / "s", corpus, small_tokenizer(), {}), UserError);
@@ -103,7 +103,7 @@ TEST(TokenStore, NothingUsableIsAnErrorAndLeavesNoFile) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 2);
 }
 
-TEST(TokenStore, AnyDamageIsNoticedAndRepaired) {
+TEST(TokenStore, DetectsDamageAndRebuildsTheFile) {
   const TemporaryFolder folder;
   const Corpus corpus = {tsv_part(folder.write("a.tsv", small_tsv(50)))};
   const auto path = folder / "s";

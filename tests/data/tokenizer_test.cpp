@@ -13,7 +13,7 @@
 
 namespace calque {
 
-TEST(Tokenizer, HasOurControlPiecesAndBytes) {
+TEST(Tokenizer, HasControlTokensAndByteTokens) {
   const Tokenizer& tokenizer = small_tokenizer();
   EXPECT_EQ(tokenizer.size(), 330);
   EXPECT_EQ(tokenizer.unknown_id(), 0);
@@ -25,14 +25,14 @@ TEST(Tokenizer, HasOurControlPiecesAndBytes) {
   EXPECT_FALSE(tokenizer.find("nowhere"));
 }
 
-TEST(Tokenizer, WhatIsEncodedDecodesBackWhateverItIs) {
+TEST(Tokenizer, DecodingReversesEncodingOfAnyText) {
   for (const char* text :
        {"le chat mange", "漢字 🙂 Ω", "l'été à Noël", "<sep> is text here", "a\tb", ""}) {
     EXPECT_EQ(small_tokenizer().decode(small_tokenizer().encode(text)), text);
   }
 }
 
-TEST(Tokenizer, TextCannotForgeControlPieces) {
+TEST(Tokenizer, TextIsNeverEncodedToControlTokens) {
   EXPECT_THAT(small_tokenizer().encode("a <sep> </s> <s> b"), testing::Each(testing::Gt(3)));
 }
 
@@ -64,7 +64,7 @@ TEST(Tokenizer, SamplingIsAPureFunctionOfTheSeedAndKeepsTheText) {
   EXPECT_EQ(tokenizer.encode_sampled(text, 0.0, 1), tokenizer.encode(text));
 }
 
-TEST(Tokenizer, RefusesWhatIsNoModel) {
+TEST(Tokenizer, RejectsInvalidModelsAndIds) {
   const TemporaryFolder folder;
   EXPECT_THAT([&] { Tokenizer::load(folder.write("a.model", "not a model")); },
               testing::ThrowsMessage<UserError>(testing::HasSubstr("a.model: not a SentencePiece model")));
@@ -74,7 +74,7 @@ TEST(Tokenizer, RefusesWhatIsNoModel) {
   EXPECT_THROW(small_tokenizer().decode(std::vector<int32_t>{-1}), UserError);
 }
 
-TEST(Tokenizer, TooLargeAVocabularyIsExplained) {
+TEST(Tokenizer, TooLargeVocabularyErrorNamesTheKey) {
   TokenizerConfig config;
   config.vocabulary = 5000;
   int lines = 0;
@@ -88,8 +88,8 @@ TEST(Tokenizer, TooLargeAVocabularyIsExplained) {
       testing::ThrowsMessage<UserError>(testing::HasSubstr("tokenizer.vocabulary=5000")));
 }
 
-// The ids of the `sentencepiece` Python package for the same model file: tools/make-goldens wrote them.
-TEST(Tokenizer, IdsEqualThoseOfThePythonPackage) {
+// The golden ids come from the `sentencepiece` Python package with the same model file (tools/make-goldens).
+TEST(Tokenizer, IdsMatchThePythonPackage) {
   const auto golden = source_folder() / "tests/golden/tokenizer";
   for (const char* kind : {"bpe", "unigram"}) {
     const Tokenizer tokenizer = Tokenizer::load(golden / (std::string(kind) + ".model"));
@@ -103,7 +103,7 @@ TEST(Tokenizer, IdsEqualThoseOfThePythonPackage) {
   }
 }
 
-TEST(ByteLevelBpe, IdsAreThoseOfTheTokenizersPackage) {
+TEST(ByteLevelBpe, IdsMatchTheTokenizersPackage) {
   for (const char* name : {"byte-level", "byte-level-digits"}) {
     const std::string file =
         read_file(std::string(CALQUE_SOURCE_FOLDER) + "/tests/golden/tokenizer/" + name + ".json");
@@ -125,12 +125,13 @@ TEST(ByteLevelBpe, IdsAreThoseOfTheTokenizersPackage) {
     EXPECT_EQ(tokenizer.decode(sampled), "le petit chat dort");
     EXPECT_EQ(sampled, tokenizer.encode_sampled("le petit chat dort", 0.5, 3));
     EXPECT_GT(sampled.size(), tokenizer.encode("le petit chat dort").size());
-    EXPECT_EQ(tokenizer.encode(std::string(100'000, 'x')).empty(), false);  // no quadratic time
+    // Would time out if merging took quadratic time.
+    EXPECT_EQ(tokenizer.encode(std::string(100'000, 'x')).empty(), false);
   }
 }
 
-TEST(ByteLevelBpe, WhatIsNotUnderstoodIsNamed) {
-  const auto refusal = [](const std::string& json) -> std::string {
+TEST(ByteLevelBpe, ErrorsNameWhatIsNotSupported) {
+  const auto error_message = [](const std::string& json) -> std::string {
     try {
       Tokenizer::from_bytes(json, "t.json");
     } catch (const UserError& error) {
@@ -138,16 +139,17 @@ TEST(ByteLevelBpe, WhatIsNotUnderstoodIsNamed) {
     }
     return "accepted";
   };
-  EXPECT_THAT(refusal("{"), testing::HasSubstr("not a tokenizer.json"));
-  EXPECT_THAT(refusal(R"({"model": {"type": "WordPiece"}})"),
+  EXPECT_THAT(error_message("{"), testing::HasSubstr("not valid JSON"));
+  EXPECT_THAT(error_message("{}"), testing::HasSubstr("not a tokenizer.json"));
+  EXPECT_THAT(error_message(R"({"model": {"type": "WordPiece"}})"),
               testing::HasSubstr("WordPiece is not supported"));
-  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})"),
+  EXPECT_THAT(error_message(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})"),
               testing::HasSubstr("unknown pieces"));
-  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": -1}, "merges": []}})"),
-              testing::HasSubstr("no sound number"));
-  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})"),
+  EXPECT_THAT(error_message(R"({"model": {"type": "BPE", "vocab": {"a": -1}, "merges": []}})"),
+              testing::HasSubstr("invalid token id"));
+  EXPECT_THAT(error_message(R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})"),
               testing::HasSubstr("not byte-level"));
-  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": 3, "merges": []}})"),
+  EXPECT_THAT(error_message(R"({"model": {"type": "BPE", "vocab": 3, "merges": []}})"),
               testing::HasSubstr("wrong type"));
 }
 

@@ -46,7 +46,7 @@ TEST(RequestQueue, WhatHasRunDryStaysSoUntilOneLooksAhead) {
   for (const bool ends : {false, true}) {
     more = false;
     EXPECT_EQ(queue.look_ahead(5), 1);
-    if (ends) queue.end_when_dry();
+    if (ends) queue.end_when_empty();
     EXPECT_TRUE(queue.next());
     EXPECT_FALSE(queue.next());
     more = true;

@@ -3,11 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "calque/base/error.h"
 #include "calque/base/text.h"
 #include "calque/decode/attention_map.h"
 #include "calque/decode/segments.h"
-#include "calque/model/decoder.h"
 #include "temporary_folder.h"
+#include "tiny_model.h"
 
 namespace calque {
 namespace {
@@ -17,20 +18,14 @@ using testing::ElementsAre;
 Translator make_translator(int64_t split_tokens = 48) {
   const Tokenizer tokenizer =
       Tokenizer::load(std::string(CALQUE_SOURCE_FOLDER) + "/tests/golden/tokenizer/bpe.model");
-  ModelConfig model;
-  model.layers = 2;
-  model.width = 32;
-  model.heads = 2;
-  model.feed_forward_width = 48;
-  model.max_positions = 128;
-  model.vocabulary = tokenizer.size();
-  auto decoder = std::make_shared<Decoder>(model);
-  decoder->initialise(1);
-  decoder->eval();
+  ModelConfig model = tiny_config(tokenizer.size());
+  model.context_length = 128;
+  const auto decoder = make_decoder(model);
+  decoder->pack(WeightPrecision::float32);
   DecodeConfig config;
   config.beam = 2;
   config.max_length_ratio = 0.5;
-  config.max_length_more = 3;
+  config.max_length_extra = 3;
   config.split_tokens = split_tokens;
   return {decoder, tokenizer, config};
 }
@@ -49,15 +44,14 @@ TEST(Segments, SentencesEndWhereAReaderPauses) {
   EXPECT_THAT(split_sentences("   "), ElementsAre());
 }
 
-TEST(Segments, WhatIsTooLongIsCutAtClausesThenWordsThenAnywhereAndNothingIsLost) {
+TEST(Segments, WhatIsTooLongIsSplitAtClausesThenBetweenWordsAndNothingIsLost) {
   const auto at_most = [](size_t bytes) {
     return [bytes](std::string_view part) { return part.size() <= bytes; };
   };
   EXPECT_THAT(split_text("un deux trois, quatre cinq six", at_most(20)),
               ElementsAre("un deux trois,", "quatre cinq six"));
   EXPECT_THAT(split_text("un deux trois quatre", at_most(12)), ElementsAre("un deux", "trois quatre"));
-  EXPECT_THAT(split_text("abcdéfgh", at_most(5)), ElementsAre("abcd", "éfgh"));
-  EXPECT_THAT(split_text("é", at_most(1)), ElementsAre("é"));
+  EXPECT_THAT(split_text("un abcdéfgh deux", at_most(5)), ElementsAre("un", "abcdéfgh", "deux"));
   std::string text, joined;
   for (int i = 0; i < 500; ++i)
     text += (i > 0 ? " mot" : "mot") + std::to_string(i) + (i % 9 == 0 ? "," : "");
@@ -66,6 +60,12 @@ TEST(Segments, WhatIsTooLongIsCutAtClausesThenWordsThenAnywhereAndNothingIsLost)
     joined += (joined.empty() ? "" : " ") + part;
   }
   EXPECT_EQ(joined, text);
+}
+
+TEST(Segments, LongTextsTakeLinearTime) {
+  std::string text;
+  for (int i = 0; i < 200'000; ++i) text += "a.";
+  EXPECT_EQ(split_sentences(text).size(), 1U);  // quadratic time would take minutes
 }
 
 TEST(Translator, OneLineOutForEachLineInWhateverIsInIt) {
@@ -128,7 +128,7 @@ TEST(Translator, LinesComeOutInOrderAsSoonAsTheyCan) {
 TEST(Translator, ExamplesAreSeenAndALineEndsTheTranslation) {
   const TemporaryFolder folder;
   Translator translator = make_translator();
-  translator.show_examples(folder.write("shots.tsv", "Oui.\tYes.\n"));
+  translator.use_examples(folder.write("shots.tsv", "Oui.\tYes.\n"));
   const Tokenizer& tokenizer = translator.tokenizer();
   const SequenceFormat& format = translator.format();
   EXPECT_EQ(tokenizer.piece(format.end), "<0x0A>");
@@ -142,6 +142,66 @@ TEST(Translator, ExamplesAreSeenAndALineEndsTheTranslation) {
   EXPECT_EQ(format.begin.front(), tokenizer.begin_id());
   EXPECT_NE(translator.translate("Le chat dort.").text(),
             make_translator().translate("Le chat dort.").text());
+}
+
+TEST(Translator, AWordTooLongToBeLanguageIsCopied) {
+  const Translator translator = make_translator(16);
+  const std::string word(20'000, 'a');
+  for (const Translation& translation : {translator.translate("Voici " + word + " ici."),
+                                         translator.translate_all({"Voici " + word + " ici."}).front()}) {
+    EXPECT_NE(translation.text().find(word), std::string::npos);
+    EXPECT_TRUE(translation.copied);
+    EXPECT_EQ(translation.best.front().parts.size(), translation.sources.size());
+  }
+  EXPECT_EQ(translator.translate(word).text(), word);
+}
+
+TEST(Translator, ALoopIsTriedAgainWithoutRepetition) {
+  // A model whose output does not depend on its input repeats one token for ever.
+  const Tokenizer tokenizer =
+      Tokenizer::load(std::string(CALQUE_SOURCE_FOLDER) + "/tests/golden/tokenizer/bpe.model");
+  ModelConfig config = tiny_config(tokenizer.size());
+  config.architecture = Architecture::calque;
+  config.norm = NormKind::layer;
+  config.tied_embeddings = false;
+  const auto decoder = make_decoder(config);
+  {
+    const torch::NoGradGuard no_gradients;
+    decoder->norm->weight.zero_();
+    decoder->norm->bias.fill_(1);
+    decoder->output.zero_();
+    decoder->output[300].fill_(1);
+  }
+  decoder->pack(WeightPrecision::float32);
+  DecodeConfig greedy;
+  greedy.beam = 1;
+  const Translator translator(decoder, tokenizer, greedy);
+  for (const Translation& translation :
+       {translator.translate("Le chat dort."), translator.translate_all({"Le chat dort."}).front()}) {
+    EXPECT_TRUE(translation.looped);
+    const auto& tokens = translation.best.front().parts.front().tokens;
+    EXPECT_LT(std::count(tokens.begin(), tokens.end(), 300), 5);
+  }
+}
+
+TEST(Translator, ATokenizerOfAnotherModelIsRefused) {
+  const Tokenizer tokenizer =
+      Tokenizer::load(std::string(CALQUE_SOURCE_FOLDER) + "/tests/golden/tokenizer/bpe.model");
+  EXPECT_THROW(Translator(make_decoder(tiny_config(tokenizer.size() - 1)), tokenizer, {}), UserError);
+  const Translator padded(make_decoder(tiny_config(tokenizer.size() + 7)), tokenizer, {});
+  EXPECT_NO_THROW(padded.translate("Le chat dort."));  // rows beyond the pieces are never chosen
+}
+
+TEST(Translator, AHookChangesTheTranslationAndIsGoneAfterwards) {
+  Translator translator = make_translator();
+  const std::string before = translator.translate("Le chat dort.").text();
+  const Hook hook = [](const std::string& name, const torch::Tensor& value) {
+    if (name == "norm") value.neg_();
+  };
+  translator.set_hook(&hook);
+  EXPECT_NE(translator.translate("Le chat dort.").text(), before);
+  translator.set_hook(nullptr);
+  EXPECT_EQ(translator.translate("Le chat dort.").text(), before);
 }
 
 TEST(AttentionMap, RowsAreSharesOfTheSourcesWords) {

@@ -24,28 +24,28 @@ void expect_all_hold(const ExperimentResult& result) {
 
 }  // namespace
 
-TEST(Explore, TheClaimsWithoutChanceHold) {
+TEST(Explore, DeterministicClaimsHold) {
   for (const char* name : {"worked-example", "copy", "average", "key-query-value"})
     expect_all_hold(run(name));
 }
 
-TEST(Explore, TheClaimsWithChanceHoldForSeveralSeeds) {
+TEST(Explore, RandomClaimsHoldForSeveralSeeds) {
   for (const uint64_t seed : {1, 2, 3}) {
     for (const char* name : {"single-head", "multi-head"}) expect_all_hold(run(name, {"samples=4000"}, seed));
   }
   expect_all_hold(run("scale", {"samples=4000"}, 2));
 }
 
-TEST(Explore, KnobsChangeTheNumbersAndAWrongExpectationShows) {
+TEST(Explore, ParametersChangeTheNumbersAndAFalseClaimIsReported) {
   const auto weak = run("copy", {"t=1"}), strong = run("copy", {"t=15"});
   EXPECT_GT(weak.values["error"].get<double>(), 100 * strong.values["error"].get<double>());
   expect_all_hold(weak);
-  // Words too short to look at each other: c₂ is no longer u_b, and the claim says so.
-  const auto faint = run("key-query-value", {"beta=0.5"});
-  EXPECT_FALSE(faint.holds());
+  // The vectors are too short for sharp attention: c₂ is no longer u_b, and the claim fails.
+  const auto too_short = run("key-query-value", {"beta=0.5"});
+  EXPECT_FALSE(too_short.holds());
 }
 
-TEST(Explore, TheWorkedExampleIsTheMaterials) {
+TEST(Explore, TheWorkedExampleMatchesTheCourseMaterial) {
   const auto values = run("worked-example").values;
   EXPECT_EQ(values["scores"][2], (std::vector<double>{2, 8, -20}));
   EXPECT_NEAR(values["weights"][2][0].get<double>(), 0.00247, 5e-6);
@@ -54,7 +54,7 @@ TEST(Explore, TheWorkedExampleIsTheMaterials) {
   EXPECT_EQ(values["v"][0], (std::vector<double>{16, 27}));
 }
 
-TEST(Explore, WhatIsNotKnownIsNamed) {
+TEST(Explore, UnknownNamesAndInvalidValuesAreRefused) {
   EXPECT_THROW(run("copie"), UserError);
   EXPECT_THROW(run("copy", {"x=3"}), UserError);
   EXPECT_THROW(run("copy", {"t=much"}), UserError);

@@ -1,7 +1,7 @@
 // Fuzz target: GGUF files, read as a model with its tokenizer where they can be, and every tensor alone.
-#include "calque/convert/gguf.h"
+#include "calque/checkpoint/gguf.h"
 
-#include "calque/convert/formats.h"
+#include "calque/checkpoint/formats.h"
 #include "fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
 // Fuzz target: llama2.c's model files.
-#include "calque/convert/formats.h"
+#include "calque/checkpoint/formats.h"
 #include "fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

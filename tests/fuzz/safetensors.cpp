@@ -1,5 +1,5 @@
 // Fuzz target: safetensors files, every tensor read.
-#include "calque/convert/safetensors.h"
+#include "calque/checkpoint/safetensors.h"
 
 #include "fuzz.h"
 

@@ -1,7 +1,7 @@
 // Fuzz target: tokenizer files of every kind, and what they make of a line.
 #include "calque/data/tokenizer.h"
 
-#include "calque/convert/formats.h"
+#include "calque/checkpoint/formats.h"
 #include "fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,4 +1,4 @@
-// Holds a fast kernel against its reference: values and gradients, naming the worst difference.
+// Compares a fast kernel with its reference: values and gradients, by the largest difference.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@ inline void expect_close(const torch::Tensor& found, const torch::Tensor& expect
   EXPECT_LT(worst_difference(found, expected), tolerance * (1 + expected.abs().max().item<double>())) << what;
 }
 
-// `fast` and `plain` take the same inputs; both are run and differentiated with the same random weights on
-// the output.
+// Runs `fast` and `plain` on the same inputs and compares their outputs and gradients. The loss is the sum of
+// the output times fixed random weights.
 using Kernel = std::function<torch::Tensor(const std::vector<torch::Tensor>&)>;
 inline void expect_same(const std::vector<torch::Tensor>& inputs, const Kernel& fast, const Kernel& plain,
                         double tolerance) {

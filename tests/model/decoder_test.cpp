@@ -6,7 +6,8 @@
 #include <set>
 
 #include "calque/base/error.h"
-#include "model/model_kinds.h"
+#include "calque/model/batch_layout.h"
+#include "tiny_model.h"
 
 namespace calque {
 namespace {
@@ -26,7 +27,7 @@ TEST(Decoder, EveryKindTrainsOnABatch) {
   for (const ModelConfig& config : every_kind()) {
     Decoder model(config);
     model.initialise(1);
-    const Layout layout = make_layout(batch, config.attention == AttentionKind::prefix);
+    const Layout layout = batch_layout(batch, config.attention);
     const double before = model.loss(tokens, layout, labels, 0).plain.item<double>();
     EXPECT_NEAR(before / static_cast<double>(batch.labels.size()), std::log(40.0), 0.2);
     for (int step = 0; step < 30; ++step) {
@@ -50,8 +51,8 @@ TEST(Decoder, APairsLogitsDoNotDependOnItsNeighbours) {
   const Batch both = two_pairs();
   Batch second;
   second.add({{1}, {3}, 2}, std::vector<int32_t>{13}, std::vector<int32_t>{22, 23, 24, 25});
-  const auto together = model.logits(index_tensor(both.tokens), make_layout(both, true));
-  const auto alone = model.logits(index_tensor(second.tokens), make_layout(second, true));
+  const auto together = model.logits(index_tensor(both.tokens), batch_layout(both, AttentionKind::prefix));
+  const auto alone = model.logits(index_tensor(second.tokens), batch_layout(second, AttentionKind::prefix));
   EXPECT_EQ(together.size(0), 8);
   EXPECT_LT((together.slice(0, 3) - alone).abs().max().item<double>(), 1e-5);
 }
@@ -61,9 +62,9 @@ TEST(Decoder, AskingForLossRowsEqualsAskingForAll) {
   model.initialise(3);
   const torch::NoGradGuard guard;
   const Batch batch = two_pairs();
-  const Layout layout = make_layout(batch, true);
+  const Layout layout = batch_layout(batch, AttentionKind::prefix);
   const auto tokens = index_tensor(batch.tokens);
-  const auto asked = model.logits(tokens, layout), all = model.logits(tokens, ask_for_all(layout));
+  const auto asked = model.logits(tokens, layout), all = model.logits(tokens, query_all_rows(layout));
   EXPECT_LT((asked - all.index_select(0, layout.query_rows)).abs().max().item<double>(), 1e-5);
 }
 
@@ -76,8 +77,10 @@ TEST(Decoder, CausalLogitsDoNotChangeWhenTheFutureDoes) {
   Batch a, b;
   a.add({{1}, {3}, 2}, std::vector<int32_t>{10, 11}, std::vector<int32_t>{20, 21, 22});
   b.add({{1}, {3}, 2}, std::vector<int32_t>{10, 11}, std::vector<int32_t>{20, 30, 31});
-  const auto first = model.logits(index_tensor(a.tokens), ask_for_all(make_layout(a, false)));
-  const auto second = model.logits(index_tensor(b.tokens), ask_for_all(make_layout(b, false)));
+  const auto first =
+      model.logits(index_tensor(a.tokens), query_all_rows(batch_layout(a, AttentionKind::causal)));
+  const auto second =
+      model.logits(index_tensor(b.tokens), query_all_rows(batch_layout(b, AttentionKind::causal)));
   EXPECT_TRUE(torch::equal(first.slice(0, 0, 5), second.slice(0, 0, 5)));
   EXPECT_FALSE(torch::equal(first[5], second[5]));
 }
@@ -92,17 +95,18 @@ TEST(Decoder, InitialisationIsAPureFunctionOfTheSeed) {
   EXPECT_FALSE(torch::equal(a.blocks[0]->attention->qkv->weight, a.blocks[1]->attention->qkv->weight));
 }
 
-TEST(Decoder, TapsShowEveryIntermediateTensorByName) {
+TEST(Decoder, AHookSeesEveryIntermediateTensorByName) {
   Decoder model(tiny_config());
   model.initialise(1);
   const Batch batch = two_pairs();
   std::set<std::string> names;
-  const Tap tap = [&](const std::string& name, const torch::Tensor& value) {
+  const Hook hook = [&](const std::string& name, const torch::Tensor& value) {
     EXPECT_TRUE(value.defined());
     EXPECT_TRUE(names.insert(name).second) << name << " twice";
   };
-  const auto tapped = model.logits(index_tensor(batch.tokens), make_layout(batch, true), &tap);
-  EXPECT_LT((tapped - model.logits(index_tensor(batch.tokens), make_layout(batch, true)))
+  const auto hooked =
+      model.logits(index_tensor(batch.tokens), batch_layout(batch, AttentionKind::prefix), &hook);
+  EXPECT_LT((hooked - model.logits(index_tensor(batch.tokens), batch_layout(batch, AttentionKind::prefix)))
                 .abs()
                 .max()
                 .item<double>(),
@@ -113,6 +117,33 @@ TEST(Decoder, TapsShowEveryIntermediateTensorByName) {
   }
 }
 
+TEST(Decoder, AHookCanSwitchAHeadOff) {
+  const auto model = make_decoder(tiny_config());
+  const torch::NoGradGuard guard;
+  const Batch batch = two_pairs();
+  const Layout layout = batch_layout(batch, AttentionKind::prefix);
+  const auto tokens = index_tensor(batch.tokens);
+  const auto before = model->logits(tokens, layout);
+  const Hook hook = [](const std::string& name, const torch::Tensor& value) {
+    if (name == "blocks.1.attention.heads") value.slice(1, 4, 8).zero_();
+  };
+  const auto without = model->logits(tokens, layout, &hook);
+  model->blocks[1]->attention->output->weight.slice(1, 4, 8).zero_();  // the same, by its weights
+  EXPECT_LT((without - model->logits(tokens, layout)).abs().max().item<double>(), 1e-6);
+  EXPECT_GT((without - before).abs().max().item<double>(), 1e-6);
+}
+
+TEST(Decoder, LabelScoresAreTheLogSoftmaxOfTheLogits) {
+  const auto model = make_decoder(tiny_config());
+  const torch::NoGradGuard guard;
+  const Batch batch = two_pairs();
+  const Layout layout = batch_layout(batch, AttentionKind::prefix);
+  const auto tokens = index_tensor(batch.tokens), labels = index_tensor(batch.labels);
+  const auto expected =
+      model->logits(tokens, layout).log_softmax(1).gather(1, labels.unsqueeze(1)).squeeze(1);
+  EXPECT_LT((model->label_scores(tokens, layout, labels) - expected).abs().max().item<double>(), 1e-5);
+}
+
 TEST(Decoder, DropoutActsOnlyWhileTraining) {
   ModelConfig config = tiny_config();
   config.dropout = 0.5;
@@ -120,7 +151,7 @@ TEST(Decoder, DropoutActsOnlyWhileTraining) {
   model.initialise(1);
   const Batch batch = two_pairs();
   const auto run = [&] {
-    return model.logits(index_tensor(batch.tokens), make_layout(batch, true)).detach();
+    return model.logits(index_tensor(batch.tokens), batch_layout(batch, AttentionKind::prefix)).detach();
   };
   model.eval();
   EXPECT_TRUE(torch::equal(run(), run()));
@@ -148,12 +179,15 @@ TEST(ModelConfig, ImpossibleOnesAreRefusedByTheirKeys) {
   };
   EXPECT_EQ(refusal([](ModelConfig& c) {
               c.heads = 5;
-              c.key_value_heads = 0;
+              c.kv_heads = 0;
             }),
-            "model.width=16 cannot be divided among model.heads=5");
-  EXPECT_EQ(refusal([](ModelConfig& c) { c.key_value_heads = 3; }),
-            "model.heads=4 is no multiple of model.key_value_heads=3");
-  EXPECT_THAT(refusal([](ModelConfig& c) { c.head_width = 5; }), testing::HasSubstr("rotary"));
+            "model.hidden_size=16 is not divisible by model.heads=5");
+  EXPECT_EQ(refusal([](ModelConfig& c) { c.kv_heads = 3; }),
+            "model.heads=4 is not a multiple of model.kv_heads=3");
+  EXPECT_THAT(refusal([](ModelConfig& c) { c.head_size = 5; }), testing::HasSubstr("rope"));
+  EXPECT_EQ(refusal([](ModelConfig& c) { c.activation = Activation::gelu; }),
+            "model.activation=gelu does not fit model.architecture=llama");
+  EXPECT_THAT(refusal([](ModelConfig& c) { c.sliding_window = 8; }), testing::HasSubstr("layer_types"));
 }
 
 }  // namespace calque

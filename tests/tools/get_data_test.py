@@ -177,13 +177,13 @@ class Tatoeba(Case):
         self.links.unlink()
         address = self.serve()
         said = self.run_script("tatoeba", code=1, CALQUE_TATOEBA_URL=address)
-        self.assertIn(address + "/fra/fra-eng_links.tsv.bz2: the server answers 404", said)
+        self.assertIn(address + "/fra/fra-eng_links.tsv.bz2: HTTP error 404", said)
         self.assertIn("--from DIR", said)
         self.assert_nothing_written()
 
     def test_no_server(self):
         said = self.run_script("tatoeba", code=1, CALQUE_TATOEBA_URL="http://127.0.0.1:1/x")
-        self.assertIn("http://127.0.0.1:1/x/fra/fra-eng_links.tsv.bz2: cannot be fetched: ", said)
+        self.assertIn("http://127.0.0.1:1/x/fra/fra-eng_links.tsv.bz2: download failed: ", said)
         self.assertIn("--from DIR", said)
         self.run_script("tatoeba", code=1, CALQUE_TATOEBA_URL="nonsense")
 
@@ -192,7 +192,7 @@ class Tatoeba(Case):
         path = self.folder / "www/eng/eng_sentences.tsv.bz2"
         path.write_bytes(path.read_bytes()[:-40])
         said = self.run_script("tatoeba", code=1, CALQUE_TATOEBA_URL=self.serve())
-        self.assertIn("/eng/eng_sentences.tsv.bz2: damaged or cut short", said)
+        self.assertIn("/eng/eng_sentences.tsv.bz2: damaged or truncated", said)
         self.assertIn("--from DIR", said)
         self.assert_nothing_written()
 
@@ -200,11 +200,11 @@ class Tatoeba(Case):
         self.publish_numbered(30)
         self.links.write_bytes(b"<html>Back soon</html>")
         said = self.run_script("tatoeba", code=1, CALQUE_TATOEBA_URL=self.serve())
-        self.assertIn("fra-eng_links.tsv.bz2: damaged or cut short", said)
+        self.assertIn("fra-eng_links.tsv.bz2: damaged or truncated", said)
 
     def test_connection_that_ends_early(self):
         said = self.run_script("tatoeba", code=1, CALQUE_TATOEBA_URL=self.serve(Stalling) + "/short")
-        self.assertIn("fra-eng_links.tsv.bz2: cut short after 20 of 1000 bytes", said)
+        self.assertIn("fra-eng_links.tsv.bz2: truncated after 20 of 1000 bytes", said)
 
     def test_interrupted(self):
         address = self.serve(Stalling)
@@ -226,7 +226,7 @@ class Tatoeba(Case):
         for name in ("train", "valid", "test"):
             self.put("data/tatoeba/%s.tsv" % name, "Mien.\tMine.\n")
         said = self.run_script("tatoeba", CALQUE_TATOEBA_URL="http://127.0.0.1:1")
-        self.assertIn("there already: nothing done", said)
+        self.assertIn("already exist: nothing to do", said)
         self.assertEqual(self.splits("tatoeba")["test"], [("Mien.", "Mine.")])
         self.run_script("tatoeba", "--force", CALQUE_TATOEBA_URL=address)
         self.assertEqual(len(self.splits("tatoeba")["train"]), 24)
@@ -237,13 +237,13 @@ class Tatoeba(Case):
             for name in ("train", "valid", "test"):
                 self.put("%s/%s.tsv" % (place, name), text % name)
             said = self.run_script("tatoeba", "--force", "--from", self.folder / place.split("/")[0])
-            self.assertIn("left out 1 pairs with an empty side", said)
+            self.assertIn("skipped 1 pairs with an empty side", said)
             self.assertEqual(self.splits("tatoeba")["valid"], [("Bonjour", "Hello"), ("À valid.", "To.")])
 
     def test_from_folder_with_a_wrong_line(self):
         for name in ("train", "valid", "test"):
             self.put("got/%s.tsv" % name, "Un.\tOne.\nDeux.\tTwo.\tPair.\n")
-        self.assertIn("train.tsv:2: should be french<TAB>english, has 2 tabs",
+        self.assertIn("train.tsv:2: expected french<TAB>english, found 2 tabs",
                       self.run_script("tatoeba", "--from", self.folder / "got", code=1))
         self.put("got/train.tsv", b"Un.\tOne.\n\xff\xfe\tTwo.\n")
         self.assertIn("train.tsv:2: not UTF-8",
@@ -281,7 +281,7 @@ class Multi30k(Case):
         self.publish("www")
         path.write_bytes(path.read_bytes()[:-12])
         said = self.run_script("multi30k", code=1, CALQUE_MULTI30K_URL=self.serve())
-        self.assertIn("/train.en.gz: damaged or cut short", said)
+        self.assertIn("/train.en.gz: damaged or truncated", said)
 
     def test_from_folder(self):
         for place, packed in (("one/multi30k", True), ("two", False)):
@@ -467,7 +467,7 @@ class OwnFolder(Case):
     def test_without_the_files(self):
         self.put("mine/train.tsv", tsv(numbered(3)))
         said = self.run_script(self.folder / "mine", code=2)
-        self.assertIn("has neither {train,valid,test}.tsv nor {train,valid|val|dev,test*}.{fr,en}", said)
+        self.assertIn("contains neither {train,valid,test}.tsv nor {train,valid|val|dev,test*}.{fr,en}", said)
         self.assert_nothing_written()
 
 
@@ -479,7 +479,7 @@ class Writing(Case):
         with mock.patch.object(get_data.os, "fsync", side_effect=[None, full]):
             with self.assertRaises(get_data.Failure) as raised:
                 get_data.write(self.into / "x", self.splits_of_three)
-        self.assertIn("No space left on device; make room there or", str(raised.exception))
+        self.assertIn("No space left on device; free some space or", str(raised.exception))
         self.assertFalse((self.into / "x").exists())
 
     def test_leaves_nothing_when_interrupted_and_keeps_the_old(self):
@@ -493,7 +493,7 @@ class Writing(Case):
     def test_refuses_a_place_it_cannot_write_before_fetching(self):
         self.put("data", "a file")
         said = self.run_script("tatoeba", code=1, CALQUE_TATOEBA_URL="http://127.0.0.1:1")
-        self.assertIn("cannot be written; give another folder with --into DIR", said)
+        self.assertIn("cannot write here; choose another folder with --into DIR", said)
 
 
 class Arguments(Case):
@@ -504,15 +504,15 @@ class Arguments(Case):
 
     def test_refused(self):
         for arguments, message in (
-                ((), "which data?"),
+                ((), "no corpus named"),
                 (("europarl",), "europarl: not tatoeba, multi30k, debian or a folder"),
                 (("--no-such-option",), "--no-such-option: no such option"),
-                (("tatoeba", "multi30k"), "multi30k: one name only"),
+                (("tatoeba", "multi30k"), "multi30k: only one name is allowed"),
                 (("tatoeba", "--from"), "expected one argument"),
                 (("tatoeba", "--from", self.folder / "nowhere"), "nowhere: no such folder"),
                 (("tatoeba", "--from", self.folder), "tatoeba/{train,valid,test}.tsv"),
                 (("debian", "--from", self.folder), "debian-descriptions/ddtp.{fr,en}"),
-                ((self.folder, "--from", self.folder), "--from goes with")):
+                ((self.folder, "--from", self.folder), "--from works with")):
             with self.subTest(arguments):
                 self.assertIn(message, self.run_script(*arguments, code=2))
         self.assert_nothing_written()

@@ -33,5 +33,28 @@ case "$said" in *"sudo apt-get install -y"*libsentencepiece-dev*) ;; *) fail "se
 code=0
 said=$(CALQUE_TORCH=/nowhere tools/setup 2>&1) || code=$?
 [ $code = 2 ] || fail "setup with a wrong CALQUE_TORCH: exit $code"
-case "$said" in *"CALQUE_TORCH=/nowhere holds no LibTorch"*) ;; *) fail "setup says: $said" ;; esac
+case "$said" in *"CALQUE_TORCH=/nowhere contains no LibTorch"*) ;; *) fail "setup says: $said" ;; esac
+
+# Where pip's index has no CPU build, PyTorch's own index is tried, and that is said. A stub stands in for pip.
+copy=$(mktemp -d)
+trap 'rm -rf "$bin" "$copy"' EXIT
+mkdir -p "$copy/tools" "$copy/bin"
+cp tools/setup "$copy/tools/"
+cat >"$copy/bin/python3" <<'STUB'
+#!/bin/sh
+[ "$1" = -m ] || exit 0   # the check for venv
+mkdir -p "$3/bin"
+cat >"$3/bin/pip" <<'PIP'
+#!/bin/sh
+echo "$@" >>"$CALLS"
+case "$*" in *--index-url*) exit 0 ;; *) exit 1 ;; esac
+PIP
+chmod +x "$3/bin/pip"
+STUB
+printf '#!/bin/sh\necho installed\n' >"$copy/bin/dpkg-query"
+chmod +x "$copy/bin/python3" "$copy/bin/dpkg-query"
+said=$(CALLS=$copy/calls PATH=$copy/bin:$PATH CMAKE_PREFIX_PATH='' CALQUE_TORCH='' "$copy/tools/setup" 2>&1) || fail "setup with a stub pip: $said"
+[ "$(wc -l <"$copy/calls")" = 2 ] || fail "pip was called: $(cat "$copy/calls")"
+tail -n 1 "$copy/calls" | grep -q -- "--index-url .*torch==" || fail "no fallback: $(cat "$copy/calls")"
+case "$said" in *"trying PyTorch's own index"*) ;; *) fail "setup does not say where it looks: $said" ;; esac
 echo ok

@@ -7,7 +7,7 @@
 
 #include "calque/base/log.h"
 #include "calque/train/part_times.h"
-#include "calque/train/training.h"
+#include "calque/train/training_loop.h"
 #include "train/small_run.h"
 
 namespace calque {
@@ -28,10 +28,8 @@ TEST(PartTimes, ProductsCountForThemselvesAndTheOptimizerForAllOfItsOwn) {
     }
   }
   const auto seconds = times.seconds();
-  ASSERT_EQ(seconds.size(), 3U);
-  EXPECT_GT(seconds.at("products"), 0);
-  EXPECT_GT(seconds.at("norms"), 0);
-  EXPECT_GT(seconds.at("optimizer"), seconds.at("products"));
+  ASSERT_EQ(seconds.size(), 3U);  // what is inside the optimizer counts as the optimizer's alone
+  for (const char* part : {"products", "norms", "optimizer"}) EXPECT_GT(seconds.at(part), 0) << part;
 }
 
 TEST(Bench, TrainingIsToldBesideTheLimitAndByParts) {
@@ -43,7 +41,7 @@ TEST(Bench, TrainingIsToldBesideTheLimitAndByParts) {
   options.threads = {1, 2};
   RunConfig config = small_run(folder);
   config.train.precision = Precision::bfloat16;  // beside float32, which is always timed
-  const nlohmann::json told = bench_training(config, options);
+  const nlohmann::json told = bench_training(config, options).to_json();
   EXPECT_GT(told["limit_gflops"]["float32"], 0);
   EXPECT_GT(told["limit_gflops"]["bfloat16"], 0);
   ASSERT_EQ(told["train"].size(), 4U);
@@ -75,11 +73,11 @@ TEST(Bench, DecodingIsToldForEachWayOfSearching) {
   const TrainingResult result = train(config, training);
   DecodeBenchOptions options;
   options.sentences = 4;
-  options.alone = 2;
+  options.single = 2;
   const TestSet test{
       "test", {"Bonjour.", "Merci.", "Il dort.", "Oui.", "Non."}, {"a", "b", "c", "d", "e"}, 0};
   const nlohmann::json told =
-      bench_decoding(find_model(training.runs, result.run.filename().string()), test, options);
+      bench_decoding(find_model(training.runs, result.run.filename().string()), test, options).to_json();
   ASSERT_EQ(told["decode"].size(), 12U);
   for (const auto& row : told["decode"]) {
     EXPECT_GT(row["sentences_per_second"], 0);

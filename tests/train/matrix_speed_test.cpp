@@ -3,15 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "calque/train/part_times.h"
+#include "tiny_model.h"
 
 namespace calque {
 
 TEST(MatrixSpeed, ItsMeanIsAtMostItsBestAndNobodyElseCountsItsTime) {
-  ModelConfig config;
-  config.layers = 1;
-  config.width = 64;
-  config.heads = 2;
-  config.feed_forward_width = 128;
+  ModelConfig config = tiny_config();
+  config.hidden_size = 64;
   const PartTimes parts;
   MatrixSpeed speed(config, 256);
   for (int i = 0; i < 3; ++i) speed.sample();

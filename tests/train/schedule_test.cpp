@@ -35,7 +35,7 @@ TEST(Schedule, EndsAtTheFinalShare) {
   for (const ScheduleKind kind : {ScheduleKind::cosine, ScheduleKind::linear, ScheduleKind::constant}) {
     TrainConfig config = with(kind);
     EXPECT_NEAR(learning_rate_share(config, 1000, 1), 0, 1e-12);
-    config.final_share = 0.1;
+    config.final_lr_fraction = 0.1;
     EXPECT_NEAR(learning_rate_share(config, 1000, 1), 0.1, 1e-12);
     EXPECT_NEAR(learning_rate_share(config, 1000, 5), 0.1, 1e-12);  // past the end it stays there
   }

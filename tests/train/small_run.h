@@ -1,7 +1,7 @@
 // A configuration that trains in a second or two, for tests of the loop.
 #pragma once
 
-#include "calque/train/run_config.h"
+#include "calque/runs/run_config.h"
 #include "temporary_folder.h"
 
 namespace calque {
@@ -17,10 +17,10 @@ inline RunConfig small_run(const TemporaryFolder& folder) {
   config.data.max_tokens = 100;
   config.tokenizer.path = source_folder() / "tests/golden/tokenizer/bpe.model";
   config.model.layers = 2;
-  config.model.width = 32;
+  config.model.hidden_size = 32;
   config.model.heads = 2;
-  config.model.feed_forward_width = 48;
-  config.model.max_positions = 128;
+  config.model.mlp_size = 48;
+  config.model.context_length = 128;
   config.train.batch_tokens = 512;
   config.train.steps = 30;
   config.train.warmup_steps = 5;

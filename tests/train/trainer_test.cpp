@@ -5,19 +5,11 @@
 #include <cmath>
 #include <random>
 
+#include "calque/train/run_setup.h"
+#include "tiny_model.h"
+
 namespace calque {
 namespace {
-
-ModelConfig tiny_model() {
-  ModelConfig config;
-  config.layers = 2;
-  config.width = 16;
-  config.heads = 2;
-  config.feed_forward_width = 24;
-  config.max_positions = 64;
-  config.vocabulary = 50;
-  return config;
-}
 
 Batch random_batch(uint32_t seed, int pairs = 12) {
   std::mt19937 random(seed);
@@ -33,7 +25,7 @@ Batch random_batch(uint32_t seed, int pairs = 12) {
 }
 
 Trainer make_trainer(const TrainConfig& config, double dropout = 0) {
-  ModelConfig model = tiny_model();
+  ModelConfig model = tiny_config(50);
   model.dropout = dropout;
   auto decoder = std::make_shared<Decoder>(model);
   decoder->initialise(1);
@@ -50,12 +42,12 @@ double worst_weight_difference(const Trainer& a, const Trainer& b) {
 
 }  // namespace
 
-TEST(Trainer, LearnsNearlyTheSameWithProductsInHalfPrecision) {
+TEST(Trainer, LearnsNearlyTheSameWithProductsInBfloat16) {
   std::vector<double> losses;
   for (const bool half : {false, true}) {
-    auto decoder = std::make_shared<Decoder>(tiny_model());
+    auto decoder = std::make_shared<Decoder>(tiny_config(50));
     decoder->initialise(1);
-    if (half) decoder->use_half_products();
+    if (half) decoder->use_bfloat16_products();
     Trainer trainer(decoder, TrainConfig(), 7, torch::kCPU);
     for (uint32_t step = 0; step < 60; ++step)
       losses.push_back(trainer.step(random_batch(step % 3), 5e-3).loss);
@@ -103,14 +95,14 @@ TEST(Trainer, ANonFiniteGradientLeavesTheWeightsAlone) {
   }
   const StepResult result = trainer.step(random_batch(1), 1e-3);
   EXPECT_TRUE(result.skipped);
-  EXPECT_EQ(trainer.progress().skipped_steps, 1);
-  EXPECT_EQ(trainer.progress().bad_steps_in_a_row, 1);
+  EXPECT_EQ(trainer.state().skipped_steps, 1);
+  EXPECT_EQ(trainer.state().consecutive_nonfinite_steps, 1);
   EXPECT_TRUE(torch::equal(trainer.decoder().embedding->weight, untouched.decoder().embedding->weight));
 }
 
 TEST(Trainer, ClippingBoundsTheGradient) {
   TrainConfig config;
-  config.clip = 1e-3;
+  config.max_grad_norm = 1e-3;
   config.optimizer = OptimizerKind::adamw;
   Trainer trainer = make_trainer(config);
   EXPECT_GT(trainer.step(random_batch(1), 0).gradient_norm, 1e-3);
@@ -130,11 +122,11 @@ TEST(Trainer, DropoutIsAPureFunctionOfSeedAndStep) {
 
 TEST(Trainer, TheAverageOfTheWeightsIsWhatIsValidatedAndSaved) {
   TrainConfig config;
-  config.ema = 0.9;
+  config.ema_decay = 0.9;
   Trainer trainer = make_trainer(config);
   for (uint32_t i = 0; i < 5; ++i) trainer.step(random_batch(i), 1e-2);
   const auto raw = trainer.decoder().embedding->weight.detach().clone();
-  trainer.validate({random_batch(9)});
+  trainer.validation_loss({random_batch(9)});
   EXPECT_TRUE(torch::equal(raw, trainer.decoder().embedding->weight));  // training goes on with the raw ones
   const CheckpointContent content = trainer.snapshot(
       Tokenizer::load(std::string(CALQUE_SOURCE_FOLDER) + "/tests/golden/tokenizer/bpe.model"));
@@ -146,12 +138,12 @@ TEST(Trainer, TheAverageOfTheWeightsIsWhatIsValidatedAndSaved) {
 }
 
 TEST(Optimizer, AdamWMatchesTheTextbook) {
-  ModelConfig model = tiny_model();
+  ModelConfig model = tiny_config(50);
   auto decoder = std::make_shared<Decoder>(model);
   decoder->initialise(3);
   TrainConfig config;
   config.weight_decay = 0.1;
-  Optimizer optimizer(*decoder, config);
+  Optimizer optimizer(trained_parameters(*decoder, {}), config);
   auto weight = decoder->embedding->weight;
   auto expected = weight.detach().to(torch::kFloat64).clone(), mean = torch::zeros_like(expected),
        square = torch::zeros_like(expected);

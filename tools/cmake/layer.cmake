@@ -1,9 +1,9 @@
 # calque_layer(NAME [TORCH] [LAYERS below…] [LIBRARIES external…])
 #
-# Each layer sees its own headers and those of the layers it links, through an include folder of its own, so that
-# including a header from above is «no such file»: the arrows of the architecture are checked by the compiler.
+# Each layer sees its own headers and those of the layers it links, through an include folder of its own: including a
+# header from above is "No such file". So the compiler checks the arrows of the architecture.
 
-# Our own code: warnings are errors, sanitizers as asked. Never applied to what we only include.
+# Our own code: warnings are errors, sanitizers as configured.
 # -fopenmp, because at::parallel_for is a template that runs serially without it.
 function(calque_own_code target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
@@ -18,7 +18,7 @@ function(calque_own_code target)
     target_compile_options(${target} PRIVATE -fsanitize=${CALQUE_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${CALQUE_SANITIZE})
     if(CALQUE_SANITIZE STREQUAL "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      target_compile_options(${target} PRIVATE -Wno-tsan) # of fences in LibTorch's headers
+      target_compile_options(${target} PRIVATE -Wno-tsan) # about fences in LibTorch's headers
     endif()
   endif()
 endfunction()
@@ -49,8 +49,8 @@ function(calque_precompile target)
   target_precompile_headers(${target} REUSE_FROM ${shared})
 endfunction()
 
-# Several files of a target compiled as one: most of a file's compile time is headers. At most so many that one changed
-# file still builds again within half a minute.
+# Compiles several files of a target as one, since most of the time goes into headers. Few enough that one changed file
+# still builds within half a minute.
 function(calque_unity target)
   if(CALQUE_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
@@ -67,7 +67,11 @@ function(calque_layer name)
 
   set(own_headers ${PROJECT_BINARY_DIR}/layers/${name})
   file(MAKE_DIRECTORY ${own_headers}/calque)
-  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/include/calque/${name} ${own_headers}/calque/${name} SYMBOLIC)
+  if(name STREQUAL library)  # its one header is the library's face
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/include/calque/calque.h ${own_headers}/calque/calque.h SYMBOLIC)
+  else()
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/include/calque/${name} ${own_headers}/calque/${name} SYMBOLIC)
+  endif()
   target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${own_headers}>
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(${target} PUBLIC cxx_std_20)

@@ -1,14 +1,16 @@
 # cmake --install, find_package(calque) for other projects, and a Debian package (tools/package).
 include(CMakePackageConfigHelpers)
 
-get_property(layers GLOBAL PROPERTY CALQUE_LAYERS)
-list(TRANSFORM layers PREPEND calque_ OUTPUT_VARIABLE layer_targets)
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/calque)
+# The component `translate`: the library and what it stands on. Other layers and their headers are not installed.
+set(translate_layers library runs report metrics decode checkpoint model kernels data base)
+list(TRANSFORM translate_layers PREPEND calque_)
+set_target_properties(calque_library PROPERTIES EXPORT_NAME translate)
 
 install(TARGETS calque RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS ${layer_targets} EXPORT calqueTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS ${translate_layers} EXPORT calqueTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT calqueTargets NAMESPACE calque:: DESTINATION ${config_folder})
-install(DIRECTORY include/calque DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/calque/calque.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/calque)
 configure_package_config_file(tools/cmake/calqueConfig.cmake.in ${PROJECT_BINARY_DIR}/calqueConfig.cmake
                               INSTALL_DESTINATION ${config_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/calqueConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -1,6 +1,7 @@
-"""Holds an exported or imported GGUF file against llama.cpp itself (the Python package xllamacpp):
+"""Compares a GGUF file with llama.cpp itself (the Python package xllamacpp):
 tools/goldens/check_llama_cpp.py MODEL.gguf CHECKPOINT [FILE…]
-The next token's log-probabilities after a few prompts of ids must be the same, and the ids of every line of the files."""
+The log-probabilities of the next token after a few prompts must agree to 0.02, and the token ids of every line of the files must be
+identical."""
 
 import json
 import math

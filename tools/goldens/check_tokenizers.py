@@ -1,5 +1,5 @@
-"""Holds our tokenizers against the originals on many lines: tools/goldens/check_tokenizers.py CHECKPOINT FILE…
-The checkpoint's own tokenizer file is read by `tokenizers` or `sentencepiece` and by calque; every line must give the same ids."""
+"""Compares calque's tokenizers with the originals on many lines: tools/goldens/check_tokenizers.py CHECKPOINT FILE…
+The checkpoint's tokenizer file is read by `tokenizers` or `sentencepiece` and by calque; every line must give the same token ids."""
 
 import itertools
 import pathlib
@@ -17,7 +17,7 @@ def odd_lines(count):
 
 
 def lines_of(files):
-    """Odd Unicode, and both sides of the files' pairs, as many of each file: 10,000 lines at most."""
+    """Odd Unicode, and both sides of the files' pairs, equally many of each file: at most 10,000 lines."""
     lines, each = odd_lines(1000), 9000 // max(1, len(files))
     for file in files:
         parts = (part for line in open(file, encoding="utf-8") for part in line.rstrip("\n").split("\t") if part)

@@ -1,5 +1,5 @@
-"""Golden files for byte-level BPE: two tokenizers trained on the carried corpus by the `tokenizers` package (GPT-2's splitting, and
-SmolLM2's, which takes each digit by itself), and the ids that it gives. Writes tests/golden/tokenizer."""
+"""Golden files for byte-level BPE: two tokenizers trained on data/everyday by the `tokenizers` package (GPT-2's pre-tokenisation, and
+SmolLM2's, which splits digits), and the token ids that it gives. Writes tests/golden/tokenizer."""
 
 import json
 import random

@@ -1,5 +1,5 @@
-"""Golden files for importing models: tiny random Llama, GPT-2, Qwen and Gemma models with the logits that `transformers` gives, blocks of
-every quantised type with what the `gguf` package makes of them. Writes tests/golden/models."""
+"""Golden files for importing models: tiny random Llama, GPT-2, Qwen and Gemma models with the logits of `transformers`, and blocks of
+every quantised type with their values according to the `gguf` package. Writes tests/golden/models."""
 
 import json
 import pathlib
@@ -18,7 +18,7 @@ def save(name, model, norm=1.0):
     folder = OUT / name
     model = model.eval()
     with torch.no_grad():
-        for parameter in model.parameters():  # larger than fresh ones, so that a mistake shows
+        for parameter in model.parameters():  # larger than at initialisation, so that a mistake shows
             parameter.copy_(torch.randn_like(parameter) * 0.3 + (norm if parameter.dim() == 1 else 0.0))
         model.tie_weights()
         logits = model(torch.tensor([IDS])).logits[0]
@@ -35,7 +35,7 @@ def llama(**more):
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(num_hidden_layers=2, **SIZES, **more))
 
 
-def gemma():  # a window shorter than the text, and a layer without one
+def gemma():  # a sliding window shorter than the text, and a layer with full attention
     return transformers.Gemma3ForCausalLM(transformers.Gemma3TextConfig(
         num_hidden_layers=7, num_key_value_heads=2, head_dim=6, query_pre_attn_scalar=6, sliding_window=4, **SIZES))
 
@@ -53,7 +53,7 @@ def blocks():
             if raw is None:
                 raw = (rng.normal(size=count).astype("<f4").view("<u4") >> 16).astype("<u2")
             raw = raw.view(numpy.uint8)
-        else:  # scales that are sane numbers, wherever they stand in a block
+        else:  # finite scales of normal size, at their places in a block
             places = {"Q6_K": [208], "Q4_1": [0, 2], "Q5_1": [0, 2], "Q4_K": [0, 2], "Q5_K": [0, 2]}.get(name, [0])
             grid = raw.reshape(count, size)
             for place in places:

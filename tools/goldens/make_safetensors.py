@@ -1,5 +1,5 @@
-"""A golden file for convert/safetensors: one that the `safetensors` package wrote, of several types and shapes.
-Writes tests/golden/safetensors/mixed.safetensors; the test makes the same tensors and wants the same bytes."""
+"""A golden file for checkpoint/safetensors: tensors of several types and shapes, written by the `safetensors` package.
+Writes tests/golden/safetensors/mixed.safetensors; the test writes the same tensors and expects the same bytes."""
 
 import pathlib
 

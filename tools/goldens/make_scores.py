@@ -1,5 +1,5 @@
-"""Golden files for the scores: what `sacrebleu` gives for random and nasty text, by sentence and over a corpus, with its
-intervals and paired tests. Writes tests/golden/scores."""
+"""Golden files for the metrics: scores of `sacrebleu` for random and difficult text, per sentence and per corpus, with its
+confidence intervals and paired tests. Writes tests/golden/scores."""
 
 import json
 import logging
@@ -32,7 +32,7 @@ def sentence(rng, longest=25):
 
 
 def change(rng, text):
-    """Words dropped, repeated, replaced, and blocks moved: what a translation does to its reference."""
+    """Drops, inserts and replaces words and moves blocks, so that the result differs from the text as a translation from its reference."""
     words = text.split(" ")
     for _ in range(rng.randint(0, 5)):
         if not words:
@@ -73,7 +73,7 @@ def pairs(rng):
     yield sentence(rng, 3), sentence(rng, 120)
     yield sentence(rng, 120), sentence(rng, 3)
     few = ["a", "b", "c"]
-    for _ in range(40):  # few different words: many shifts to try
+    for _ in range(40):  # few different words, so that TER has many shifts to try
         yield (" ".join(rng.choice(few) for _ in range(rng.randint(1, 40))),
                " ".join(rng.choice(few) for _ in range(rng.randint(1, 40))))
 

@@ -1,5 +1,5 @@
-"""Golden files for data/tokenizer: two models trained on the carried corpus, and the ids that the `sentencepiece`
-package gives for sentences and for odd Unicode. Reads data/everyday, writes tests/golden/tokenizer."""
+"""Golden files for data/tokenizer: two models trained on data/everyday, and the token ids that the `sentencepiece`
+package gives for sentences and for odd Unicode. Writes tests/golden/tokenizer."""
 
 import io
 import json

@@ -1,5 +1,5 @@
-// ByteReader: values from the bytes of a file that is not trusted, one after another; whatever would lie
-// behind the end is a UserError that names the file.
+// ByteReader: reads values one after another from the bytes of an untrusted file. Reading past the end throws
+// a UserError that names the file.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class ByteReader {
     return result;
   }
   std::string_view take(uint64_t count) {
-    if (count > left()) fail("it ends too early");
+    if (count > left()) fail("the file ends too early; it is probably truncated");
     const std::string_view result = bytes_.substr(at_, count);
     at_ += count;
     return result;

@@ -1,6 +1,6 @@
-// Config: a tree of listed fields, read from a YAML file and `section.key=value` overrides, with every
-// mistake named by file, line and key; and the other ways round: as commented YAML, as a JSON schema, as a
-// table for the docs.
+// Config: reads a tree of fields from a YAML file and `section.key=value` overrides. Errors name the file,
+// the line and the key. The same tree can be written as commented YAML, as a JSON schema and as a Markdown
+// table.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,18 @@
 
 namespace calque {
 
-// Reads the file, then the overrides («train.steps=100»), into what `fields` refers to. Fields are read in
-// the order of the listing, not of the file, so that a key may set what later keys refine. Relative paths
-// count from the file's folder, in an override from the current one.
+// Reads the file, then the overrides ("train.steps=100"), into the variables that `fields` refers to. Fields
+// are read in the order of `fields`, not of the file, so that a key can set the defaults of later keys.
+// Relative paths are relative to the file's folder; in an override, to the current folder.
 void read_config(const Fields& fields, const std::filesystem::path& file,
                  const std::vector<std::string>& overrides);
 
-// The same from text; `name` stands for the file in messages.
+// Reads the configuration that a run has saved, possibly with an earlier version of calque. Former key names
+// are accepted; unknown keys and invalid values are ignored.
+void read_stored_config(const Fields& fields, const std::filesystem::path& file,
+                        const std::vector<std::string>& overrides);
+
+// Like read_config, but from text. Messages use `name` as the file name.
 void read_config_text(const Fields& fields, const std::string& text, const std::string& name,
                       const std::filesystem::path& folder, const std::vector<std::string>& overrides);
 
@@ -30,7 +35,7 @@ nlohmann::json config_schema(const Fields& fields, const std::string& title);
 // A Markdown table of all keys: key, type, default, meaning.
 std::string config_table(const Fields& fields);
 
-// Every key by its full name, for completion.
+// The full names of all keys, for shell completion.
 std::vector<std::string> config_keys(const Fields& fields);
 
 }  // namespace calque

@@ -1,6 +1,5 @@
-// UserError: something that a person can put right, a wrong command line, configuration or data file.
-// It says what is wrong and where in `what()`, and what to do about it in `help()`. main ends with exit
-// code 2.
+// UserError: an error that the user can fix, in the command line, a configuration or a data file. what() says
+// what is wrong and where; help() says what to do. The program exits with code 2.
 #pragma once
 
 #include <fmt/format.h>
@@ -22,7 +21,7 @@ class UserError : public std::runtime_error {
   std::string help_;
 };
 
-// A failure of the machine (a full disk, a lost file), named with the system's own reason: exit code 1.
+// A system failure (a full disk, an unreadable file), with the operating system's reason. Exit code 1.
 class SystemError : public std::runtime_error {
  public:
   SystemError(const std::string& what, int error_number);

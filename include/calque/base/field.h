@@ -1,11 +1,5 @@
-// Field: one listed key of a configuration struct. A struct lists its fields once, in a function
-//
-//   Fields fields(TrainConfig& c) {
-//     return {field("steps", c.steps, at_least(0), "optimizer updates; 0: no limit"), …};
-//   }
-//
-// and from that listing come reading, checking, overriding, showing, the JSON schema, completion and the
-// docs.
+// Field: one key of a configuration struct. Each struct lists its fields once, in a function fields().
+// Reading, checking, overriding, printing, the JSON schema, shell completion and the docs all use that list.
 #pragma once
 
 #include <yaml-cpp/yaml.h>
@@ -25,7 +19,7 @@
 
 namespace calque {
 
-// Why a value was refused; the reader adds the file, the line and the key.
+// Says why a value is invalid. The configuration reader adds the file, the line and the key.
 struct BadValue : UserError {
   using UserError::UserError;
 };
@@ -33,25 +27,38 @@ struct BadValue : UserError {
 struct Field;
 using Fields = std::vector<Field>;
 
+// Example of a list of fields:
+//
+//   Fields fields(TrainConfig& c) {
+//     return {field("steps", c.steps, at_least(0), "optimizer updates; 0: no limit"), …};
+//   }
 struct Field {
   std::string name;
-  std::string type;  // as people read it: «whole number, at least 1»
+  std::string type;  // as shown to people: "integer, at least 1"
   std::string help;
   nlohmann::json schema;
-  // Takes the value from YAML; relative paths count from `folder`.
+  // Reads the value from YAML; relative paths are relative to `folder`.
   std::function<void(const YAML::Node&, const std::filesystem::path& folder)> read;
-  // The value as YAML, paths relative to `folder`.
+  // Returns the value as YAML; paths are written relative to `folder`.
   std::function<YAML::Node(const std::filesystem::path& folder)> write;
-  Fields children;  // of a section; a plain value has none
+  Fields children;                             // of a section; empty for a plain value
+  bool is_string = false;                      // any text is a value
+  std::vector<std::string> former_names = {};  // its names in earlier versions
+
+  Field formerly(const std::string& old_name) const {
+    Field renamed = *this;
+    renamed.former_names.push_back(old_name);
+    return renamed;
+  }
 };
 
-// A length of time. A bare number counts minutes; 90s, 20m, 3h, 1d say their unit.
+// A duration. A plain number is in minutes; 90s, 20m, 3h and 1d have a unit.
 struct Minutes {
   double value = 0;
   bool operator==(const Minutes&) const = default;
 };
 
-// The names of an enumeration's values, in order: specialise for each enumeration that a configuration holds.
+// The names of an enum's values, in order. Specialise it for each enum that is used in a configuration.
 template <class Enum>
 struct EnumNames;
 
@@ -68,12 +75,12 @@ struct Range {
   bool high_is_open = false;
 
   void check(const T& value) const;
-  std::string text() const;                     // «, at least 1»
-  void describe(nlohmann::json& schema) const;  // minimum, maximum
+  std::string text() const;                     // ", at least 1"
+  void describe(nlohmann::json& schema) const;  // adds minimum and maximum
 };
 
-// Ranges are written with the literal's own type (at_least(1), between(0.0, 1.0)) and converted to the
-// field's.
+// A range has the type of the literals it is written with (at_least(1), between(0.0, 1.0)) and converts to
+// the type of the field.
 template <class T>
 struct RangeOf {
   Range<T> range;
@@ -111,7 +118,7 @@ Field field(std::string name, std::string& value, std::string help);
 Field field(std::string name, std::filesystem::path& value, std::string help);
 Field field(std::string name, std::vector<std::string>& value, std::string help);
 
-// One of several names; the index of the chosen one is handed to `set`.
+// A choice of one name out of several. `set` receives the index of the chosen name.
 Field choice_field(std::string name, std::vector<std::string> names, std::function<size_t()> get,
                    std::function<void(size_t)> set, std::string help);
 
@@ -123,10 +130,31 @@ Field field(std::string name, Enum& value, std::string help) requires std::is_en
       std::move(help));
 }
 
+// A list of such choices.
+Field choices_field(std::string name, std::vector<std::string> names,
+                    std::function<std::vector<size_t>()> get, std::function<void(std::vector<size_t>)> set,
+                    std::string help);
+
+template <class Enum>
+Field list_of_choices(std::string name, std::vector<Enum>& value, std::string help) {
+  return choices_field(
+      std::move(name), {std::begin(EnumNames<Enum>::names), std::end(EnumNames<Enum>::names)},
+      [&value] {
+        std::vector<size_t> all;
+        for (const Enum one : value) all.push_back(static_cast<size_t>(one));
+        return all;
+      },
+      [&value](const std::vector<size_t>& all) {
+        value.clear();
+        for (const size_t one : all) value.push_back(static_cast<Enum>(one));
+      },
+      std::move(help));
+}
+
 Field section(std::string name, Fields children, std::string help);
 
-// A list of structs, each written as a mapping of its own fields, or as a single path that stands for the
-// field `shorthand`. A list of one may be written without the brackets.
+// A list of structs. Each item is a mapping of its fields, or a single path, which sets the field
+// `shorthand`. A list of one item may be written without brackets.
 Field list_field(std::string name, std::string help, std::string shorthand, Fields item_fields,
                  std::function<void()> clear, std::function<Fields()> append,
                  std::function<std::vector<Fields>()> items);

@@ -1,4 +1,4 @@
-// Files: whole ones read, mapped ones viewed, and AtomicFile, which appears complete or not at all.
+// Files: reading a whole file, memory-mapping it, and writing it atomically: complete or not at all.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,16 @@
 
 namespace calque {
 
-// Refuses what is not there, a folder, or not readable, with a UserError that names the path.
+// Throws a UserError that names the path if it does not exist, is a folder or is not readable.
 void check_readable(const std::filesystem::path& path);
+
+// The same check; returns a file descriptor that the caller closes. For what can be opened only once, such as
+// a named pipe.
+int open_for_reading(const std::filesystem::path& path);
 
 std::string read_file(const std::filesystem::path& path);
 
-// Reads a file of any size through a buffer, a block at a time.
+// Reads a file of any size through a buffer, one block at a time.
 void for_each_block(const std::filesystem::path& path, const std::function<void(std::string_view)>& use);
 
 // A file mapped into memory, read-only.
@@ -28,14 +32,17 @@ class MappedFile {
   std::string_view bytes() const { return {data_, size_}; }
   const char* data() const { return data_; }
   size_t size() const { return size_; }
+  // Gives the memory of a range back that was read and is not needed any more; reading it again is allowed.
+  void forget(size_t offset, size_t count) const;
 
  private:
   const char* data_ = nullptr;
   size_t size_ = 0;
 };
 
-// Written beside its final name; commit() makes it durable and renames it. Destroyed before that, it leaves
-// nothing; killed before that, it leaves a temporary file that the next writer of the same name removes.
+// Writes to a temporary file in the same folder; commit() flushes it to disk and renames it to its final
+// name. If the object is destroyed before commit(), the temporary file is removed. If the process is killed,
+// the temporary file stays until the next AtomicFile with the same name removes it.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
@@ -59,10 +66,19 @@ class AtomicFile {
 
 void write_file(const std::filesystem::path& path, std::string_view content);  // atomically
 
-// Makes a folder's entries durable, after files in it were renamed.
+// Flushes a folder's entries to disk (fsync), after files in it were renamed.
 void sync_folder(const std::filesystem::path& folder);
 
-// `path`, or `folder`/`path` where it is relative; an empty path stays empty.
+// Renames the folder `prepared` to `folder` and deletes the folder that had this name. The exchange is atomic
+// if the file system supports it; otherwise the old folder is first renamed to a backup name, and
+// restore_folder() recovers it if the replacement was interrupted.
+void replace_folder(const std::filesystem::path& prepared, const std::filesystem::path& folder);
+void restore_folder(const std::filesystem::path& folder);
+
+// Adds a file to a folder under the same file name: as a hard link, or as a copy if that fails.
+void link_or_copy(const std::filesystem::path& file, const std::filesystem::path& folder);
+
+// `path` if it is absolute, otherwise `folder`/`path`. An empty path stays empty.
 std::filesystem::path resolve(const std::filesystem::path& path, const std::filesystem::path& folder);
 
 }  // namespace calque

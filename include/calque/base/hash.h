@@ -1,4 +1,4 @@
-// Hasher: XXH3 over a stream of bytes, to tell files apart and to notice damage (not against an adversary).
+// Hasher: the XXH3 hash of a stream of bytes, to identify files and to detect corruption (not tampering).
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,9 @@ class Hasher {
 
 uint64_t hash_bytes(std::string_view bytes);
 uint64_t hash_file(const std::filesystem::path& path);
-std::string hex(uint64_t hash);  // sixteen digits
+std::string hex(uint64_t hash);  // 16 hexadecimal digits
 
-// A random-looking 64-bit value that depends on all of its arguments: the seed of everything drawn.
+// A pseudo-random 64-bit value that depends on all arguments; used to derive random seeds.
 uint64_t mix(uint64_t a, uint64_t b);
 inline uint64_t mix(uint64_t a, uint64_t b, uint64_t c) { return mix(mix(a, b), c); }
 

@@ -1,5 +1,5 @@
-// Interrupt: while one is alive, SIGINT and SIGTERM ask for an orderly end; a second signal ends the program
-// at once.
+// Interrupt: while an object of this class exists, SIGINT, SIGTERM and SIGHUP set requested() instead of
+// killing the process. A second signal exits immediately.
 #pragma once
 
 namespace calque {

@@ -1,28 +1,45 @@
-// The logger: talk for people, on stderr (data goes to stdout), and into a run's log.txt while one is open.
-// Quiet shows warnings and errors only; verbose adds the details.
+// The logger: prints messages for people to stderr (data goes to stdout), and also to a run's log.txt while
+// it is open. The library is silent until start() is called.
 #pragma once
 
-#include <spdlog/spdlog.h>
+#include <spdlog/logger.h>
 
 #include <filesystem>
+#include <memory>
+#include <utility>
 
 namespace calque::log {
 
 enum class Verbosity { quiet, normal, verbose };
 
-// Sets the program's logger up; call once, in main.
+// Starts the program's logger. Quiet shows only warnings and errors; verbose adds debug messages.
 void start(Verbosity verbosity);
 
-// Copies every message into a file as well, with its time, until stop_file.
+// Also writes every message to a file, with a timestamp, until stop_file() is called.
 void start_file(const std::filesystem::path& path);
 void stop_file();
 
-// Before a message is printed on a terminal the live progress line is wiped; Progress registers itself here.
+// Says whether a live progress line is on the terminal. The logger erases it before it prints a message.
 void set_live_line(bool shown);
+bool shows_progress();  // false if quiet or not started
 
-using spdlog::debug;
-using spdlog::error;
-using spdlog::info;
-using spdlog::warn;
+spdlog::logger& logger();
+
+template <class... Args>
+void debug(spdlog::format_string_t<Args...> format, Args&&... args) {
+  logger().debug(format, std::forward<Args>(args)...);
+}
+template <class... Args>
+void info(spdlog::format_string_t<Args...> format, Args&&... args) {
+  logger().info(format, std::forward<Args>(args)...);
+}
+template <class... Args>
+void warn(spdlog::format_string_t<Args...> format, Args&&... args) {
+  logger().warn(format, std::forward<Args>(args)...);
+}
+template <class... Args>
+void error(spdlog::format_string_t<Args...> format, Args&&... args) {
+  logger().error(format, std::forward<Args>(args)...);
+}
 
 }  // namespace calque::log

@@ -1,5 +1,5 @@
-// Progress: how far a long task is and when it will be done. On a terminal one live line, elsewhere a plain
-// line every ten seconds; nothing at all for what is done within a second, or when asked to be quiet.
+// Progress: shows how much of a long task is done and how much time is left. On a terminal it updates one
+// line; otherwise it logs a line every ten seconds. Tasks shorter than a second and quiet mode show nothing.
 #pragma once
 
 #include <atomic>
@@ -12,11 +12,11 @@ namespace calque {
 
 class Progress {
  public:
-  // `total` in `unit`s («pairs», «bytes»); 0 where it is not known.
+  // `total` is a number of `unit` ("pairs", "bytes"); 0 if it is unknown.
   Progress(std::string label, int64_t total, std::string unit);
   ~Progress();
 
-  // May be called from several threads, as often as one likes.
+  // Thread-safe, and cheap enough to call for every item.
   void advance(int64_t count);
 
  private:
@@ -33,7 +33,7 @@ class Progress {
   std::mutex mutex_;
 };
 
-// Replaces the live line on stderr by `text`; does nothing where stderr is no terminal.
+// Replaces the live line on stderr with `text`. Does nothing if stderr is not a terminal.
 void show_live_line(const std::string& text);
 void clear_live_line();
 bool stderr_is_terminal();

@@ -1,4 +1,4 @@
-// Text as bytes and as UTF-8: is it valid, what letters are in it, which known name was probably meant.
+// Text: UTF-8 validation, code points, width on a terminal, and suggestions for mistyped names.
 #pragma once
 
 #include <cstddef>
@@ -10,25 +10,25 @@
 
 namespace calque {
 
-// The offset of the first byte that is not part of valid UTF-8 (overlong forms, surrogates and code points
-// past U+10FFFF are invalid); nothing if all is valid.
+// The offset of the first invalid byte of UTF-8, or nullopt if the text is valid. Overlong forms, surrogates
+// and code points past U+10FFFF are invalid.
 std::optional<size_t> find_invalid_utf8(std::string_view text);
 
-// The code point that begins at `at`, which is moved past it. The text must be valid UTF-8.
+// The code point at offset `at`; advances `at` past it. The text must be valid UTF-8.
 char32_t next_code_point(std::string_view text, size_t& at);
 
-// How many columns a terminal needs for it (wide East Asian characters and emoji take two, combining marks
-// none).
+// The width of the text in terminal columns. Wide East Asian characters and emoji take two columns, combining
+// marks none.
 size_t display_width(std::string_view text);
 
-// Valid UTF-8 of at most `columns` columns, «…» at the end if something was cut; control characters become
-// spaces.
+// Shortens the text to at most `columns` terminal columns; "…" marks the cut. Control characters become
+// spaces and invalid bytes become U+FFFD, so that the result is valid UTF-8.
 std::string shorten(std::string_view text, size_t columns);
 
-// The candidate nearest to a mistyped name by edit distance, if any is near enough to be what was meant.
+// The candidate most similar to a mistyped name by edit distance, or nullopt if none is similar enough.
 std::optional<std::string> nearest(std::string_view name, const std::vector<std::string>& candidates);
 
-// «; did you mean X?» or nothing.
+// "; did you mean X?", or an empty string if no candidate is similar enough.
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
 
 std::string join(const std::vector<std::string>& parts, std::string_view between);

@@ -1,5 +1,5 @@
-// Unicode: text as code points, their categories and their lower case, by ICU's tables; white space as Python
-// sees it, since the scores that we must equal are defined by Python programs.
+// Unicode: code points, their categories and lower case, from ICU's tables. White space is defined as in
+// Python, because the metrics must match Python implementations.
 #pragma once
 
 #include <string>
@@ -8,18 +8,19 @@
 
 namespace calque {
 
-// What is not valid UTF-8 becomes U+FFFD.
+// Invalid bytes of UTF-8 become U+FFFD.
 std::u32string code_points(std::string_view text);
 std::string to_utf8(std::u32string_view points);
 
-// Full lower case: the final sigma and what grows longer included, no language's special rules.
+// Full Unicode lower case: includes the final sigma and mappings that change the length, but no rules of
+// single languages.
 std::string lower_case(std::string_view text);
 
 bool is_letter(char32_t point);       // \p{L}
 bool is_number(char32_t point);       // \p{N}
 bool is_punctuation(char32_t point);  // \p{P}
 bool is_symbol(char32_t point);       // \p{S}
-bool is_space(char32_t point);        // what Python's str.split() splits at
+bool is_space(char32_t point);        // as in Python's str.split()
 
 std::vector<std::u32string> split_words(std::u32string_view text);
 std::u32string_view trim_end(std::u32string_view text);

@@ -1,5 +1,5 @@
-// The command line: a table of subcommands, one file each, which parse, make one call into the layers below,
-// and print. Data goes to stdout, talk to stderr.
+// The command line: a table of subcommands, one file each, which parse options, make one call into the layers
+// below, and print. Data goes to stdout, messages to stderr.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,7 +11,7 @@
 
 namespace calque::cli {
 
-// Positional arguments say by their type name what they want; completion goes by it.
+// The type names of positional arguments, by which completion knows what to offer.
 inline constexpr const char* wants_config = "CONFIG";        // a configuration file
 inline constexpr const char* wants_overrides = "KEY=VALUE";  // section.key=value
 inline constexpr const char* wants_run = "RUN|CHECKPOINT";   // a run by its name, or a checkpoint's folder
@@ -25,18 +25,21 @@ inline constexpr int exit_interrupted = 130;
 CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& summary,
                       const std::string& example);
 
-// Ends the program with this exit code once everything is flushed: for commands whose answer is «no».
+// Ends the program with this exit code, after flushing: for commands whose answer is "no".
 struct Exit {
   int code;
 };
 
 void print(std::string_view text);  // data, to stdout
+void flush_stdout();                // a failure is a SystemError; a closed pipe ends the program
 void print_json(const nlohmann::json& value);
+std::string json_line(const nlohmann::json& value);  // on one line, with a line feed
 
 // The folder that holds the runs: --runs, or runs in the current folder.
 std::filesystem::path runs_folder();
 
 void add_train_command(CLI::App& app);
+void add_resume_command(CLI::App& app);
 void add_translate_command(CLI::App& app);
 void add_evaluate_command(CLI::App& app);
 void add_compare_command(CLI::App& app);
@@ -49,14 +52,16 @@ void add_explore_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
 void add_config_command(CLI::App& app);
 void add_data_command(CLI::App& app);
+void add_runs_command(CLI::App& app);
+void add_cache_command(CLI::App& app);
 void add_tokenizer_command(CLI::App& app);
 void add_completion_command(CLI::App& app);
 void add_man_command(CLI::App& app);
 
 std::string version_text();
 
-// What may stand next on a command line whose last word is begun, a line each: `calque complete -- WORDS…`,
-// which the completion scripts call.
+// Prints the candidates for the last word of a command line, one per line: `calque complete -- WORDS…`, which
+// the completion scripts call.
 void print_completions(const CLI::App& app, const std::vector<std::string>& words);
 
 // The whole program.

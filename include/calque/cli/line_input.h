@@ -1,5 +1,4 @@
-// LineInput: the lines of stdin or of files, one at a time, without waiting for more than is there unless
-// asked to.
+// LineInput: the lines of stdin or of files, one at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +17,12 @@ class LineInput {
   // No files: stdin. Files that cannot be read are refused before anything is translated.
   explicit LineInput(std::vector<std::filesystem::path> files);
 
-  // The next line without its line feed; nothing at the end or, unless `wait`, where stdin has none yet.
+  // The next line without its line feed; nothing at the end or, unless `wait`, when stdin has none yet.
   std::optional<std::string> next(bool wait);
 
   int64_t total_bytes() const { return total_bytes_; }  // of the files; 0 for stdin
   int64_t bytes_read() const;
-  // Where the last line stood, for messages: «notes.txt:12».
+  // Where the last line was, for messages: "notes.txt:12".
   std::string place() const;
 
  private:
@@ -35,7 +34,7 @@ class LineInput {
   std::unique_ptr<LineReader> reader_;
   int64_t total_bytes_ = 0;
   int64_t finished_bytes_ = 0;
-  std::string buffer_;  // what stdin gave, from begin_ on not yet handed out
+  std::string buffer_;  // read from stdin; consumed up to begin_
   size_t begin_ = 0;
   bool at_end_ = false;
   int64_t stdin_lines_ = 0;

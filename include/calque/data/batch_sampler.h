@@ -1,10 +1,5 @@
-// BatchSampler: which pairs make which batch. The order is a pure function of (seed, epoch, position):
-// nothing is remembered, so any position is reached at once, and a resumed run or another rank needs no
-// replay.
-//
-// Pairs of like length stand together, since the store sorts them so. Every epoch deals the pairs of one
-// length anew and shuffles the order of the batches; batch boundaries follow from the counts of pairs a
-// length alone.
+// BatchSampler: decides which pairs form which batch. The result is a pure function of (seed, epoch, step),
+// so that any step is computed directly and a resumed run does not have to repeat earlier steps.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +11,21 @@
 namespace calque {
 
 struct BatchSamplerOptions {
-  int64_t batch_tokens = 4096;  // rows in a batch at most
+  int64_t batch_tokens = 4096;  // maximum number of rows in a batch
   uint64_t seed = 1;
-  int64_t rank = 0;  // this process among `ranks`: step s of rank r is batch s·ranks + r of the epoch
-  int64_t ranks = 1;
-  std::vector<double> weights;  // by part of the corpus; empty: all 1
-  bool shuffle = true;          // false: by length, the shortest first, as validation wants it
+  std::vector<double> weights;  // one per part of the corpus; empty: all 1
+  bool shuffle = true;          // false: sorted by length, shortest first, for validation
 };
 
+// A batch holds pairs of similar length, because the store is sorted by length. Every epoch shuffles the
+// pairs of each length and the order of the batches. Batch boundaries depend only on the number of pairs per
+// length.
 class BatchSampler {
  public:
-  // Keeps a reference to the store. A pair longer than batch_tokens is a UserError.
+  // Keeps a reference to the store. Throws a UserError if a pair is longer than batch_tokens.
   BatchSampler(const TokenStore& store, SequenceFormat format, BatchSamplerOptions options);
 
-  // Steps in an epoch, the same for every rank; the last ones of a rank may be empty.
+  // Steps per epoch.
   int64_t steps(int64_t epoch);
 
   // The pairs of one batch, as indices into the store; empty past the end of the epoch.
@@ -39,11 +35,11 @@ class BatchSampler {
   const TokenStore& store() const { return store_; }
 
  private:
-  // A run of pairs that are dealt, in order, from one group: `per_batch` to each batch from `first_batch` on.
+  // Consecutive draws from one group: `per_batch` pairs for each batch, starting with `first_batch`.
   struct Segment {
     int64_t group;
     int64_t first_batch;
-    int64_t first_draw;  // within the group's draws of this epoch
+    int64_t first_draw;  // index within the group's draws of this epoch
     int64_t draws;
     int64_t per_batch;
   };
@@ -56,7 +52,7 @@ class BatchSampler {
   BatchSamplerOptions options_;
   int64_t planned_epoch_ = -1;
   int64_t batches_ = 0;
-  std::vector<Segment> segments_;  // by first_batch
+  std::vector<Segment> segments_;  // sorted by first_batch
 };
 
 }  // namespace calque

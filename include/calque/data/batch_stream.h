@@ -1,5 +1,5 @@
-// BatchStream: the batches of training in their order, endlessly, from any place on. With a sampling
-// tokenizer every epoch is tokenised anew, by a seed of its own.
+// BatchStream: the endless sequence of training batches, starting at any step. With a sampling tokenizer
+// (BPE-dropout), every epoch is tokenised again with its own seed.
 #pragma once
 
 #include <filesystem>
@@ -7,6 +7,7 @@
 
 #include "calque/data/batch.h"
 #include "calque/data/batch_sampler.h"
+#include "calque/data/data_cache.h"
 #include "calque/data/data_config.h"
 #include "calque/data/tokenizer.h"
 
@@ -16,25 +17,23 @@ struct BatchStreamOptions {
   Corpus corpus;
   int64_t max_tokens = 256;
   int64_t batch_tokens = 4096;
-  std::string prompt;  // around source and target; see pair_format()
+  std::string prompt;  // text around source and target; see pair_format()
   double sampling = 0;
   uint64_t seed = 1;
-  std::filesystem::path cache;
-  std::filesystem::path
-      sampled;  // where a sampling tokenizer's epochs go, one replacing the other; empty: the cache
+  std::filesystem::path sampled = {};  // token file with a sampling tokenizer; empty: in the cache
 };
 
 class BatchStream {
  public:
-  // Begins with step `step` of `epoch`.
-  BatchStream(BatchStreamOptions options, Tokenizer tokenizer, int64_t epoch, int64_t step);
+  // Starts at step `step` of `epoch`. Keeps a reference to the cache.
+  BatchStream(BatchStreamOptions options, Tokenizer tokenizer, DataCache& cache, int64_t epoch, int64_t step);
 
   Batch next();
 
-  // Of the epoch that the stream is in.
+  // The following describe the current epoch.
   int64_t pairs() const { return store_->pairs(); }
-  int64_t epoch_rows() const;
-  int64_t epoch_steps() { return sampler_->steps(epoch_); }
+  double epoch_rows() const;  // includes the weights of the corpus parts
+  int64_t epoch_steps() const { return sampler_->steps(epoch_); }
   const TokenStore& store() const { return *store_; }
 
  private:
@@ -42,6 +41,7 @@ class BatchStream {
 
   BatchStreamOptions options_;
   Tokenizer tokenizer_;
+  DataCache& cache_;
   int64_t epoch_;
   int64_t step_;
   std::unique_ptr<TokenStore> store_;

@@ -1,7 +1,8 @@
-// DataCheck: what is wrong with a corpus, by line, before anything is trained on it.
+// DataCheck: finds problems in a corpus, line by line, before training.
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,9 +19,9 @@ struct DataExample {
 };
 
 struct DataFinding {
-  std::string kind;     // «empty-line»
-  std::string meaning;  // in words
-  bool fatal = false;   // training would go wrong
+  std::string kind;     // "empty-line"
+  std::string meaning;  // one-line description
+  bool fatal = false;   // training would fail or learn from wrong data
   int64_t count = 0;
   std::vector<DataExample> examples;  // the first few
 };
@@ -33,14 +34,16 @@ struct DataSplit {
 };
 
 struct DataReport {
-  std::vector<DataFinding> findings;  // only kinds that occur, the fatal ones first
+  std::vector<DataFinding> findings;  // only kinds that occur, fatal ones first
   std::vector<DataSplit> splits;
   int64_t pairs = 0;                   // in all splits
-  std::optional<double> unknown_rate;  // pieces that the tokenizer has no better piece for than bytes
+  std::optional<double> unknown_rate;  // share of byte-fallback and unknown tokens
   bool fatal() const;
+  nlohmann::json to_json() const;
+  std::string to_text() const;
 };
 
-// `tokenizer`, where there is one already, counts tokens exactly; without it, lengths are estimated.
-DataReport check_data(const DataConfig& config, const Tokenizer* tokenizer, size_t examples_a_kind);
+// With a `tokenizer` tokens are counted exactly; with nullptr their number is estimated.
+DataReport check_data(const DataConfig& config, const Tokenizer* tokenizer, size_t max_examples);
 
 }  // namespace calque

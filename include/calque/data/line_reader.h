@@ -1,4 +1,4 @@
-// LineReader: the lines of a text file, plain or gzip alike, as a stream of constant memory.
+// LineReader: reads the lines of a text file, plain or gzip-compressed, in constant memory.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ class LineReader {
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  // The next line without its line feed (a carriage return before it stays); false at the end. The view holds
-  // until the next call. A damaged gzip file, or a line over 16 MB (which is no text), is a UserError.
+  // Reads the next line without its line feed (a carriage return is kept); returns false at the end. The view
+  // is valid until the next call. A damaged gzip file or a line over 16 MB throws a UserError.
   bool next(std::string_view& line);
 
-  int64_t line_number() const { return line_number_; }  // of the line that next() gave last, from 1
-  int64_t bytes_read() const;                           // of the file as it lies on the disk
+  int64_t line_number() const { return line_number_; }  // of the last line read, starting at 1
+  int64_t bytes_read() const;  // of the file on disk, so compressed bytes for gzip; 0 for a pipe
   const std::filesystem::path& path() const { return path_; }
 
  private:
@@ -31,7 +31,7 @@ class LineReader {
   std::filesystem::path path_;
   gzFile_s* file_;
   std::string buffer_;
-  size_t begin_ = 0;  // of what has not been given yet
+  size_t begin_ = 0;  // start of the unread part of buffer_
   bool at_end_ = false;
   int64_t line_number_ = 0;
 };

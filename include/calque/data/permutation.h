@@ -1,6 +1,6 @@
-// Permutation: a random-looking order of 0 … n-1 that is a pure function of its key. Any place in it is
-// computed at once, without a table: a Feistel network over the next power of four, walked until it lands
-// inside n.
+// Permutation: a pseudo-random order of 0 … n-1 that depends only on its key. Any element is computed
+// directly, without a table: a Feistel network over the next power of four, repeated until the result is less
+// than n (cycle walking).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace calque {
 class Permutation {
  public:
   Permutation(int64_t size, uint64_t key);
-  int64_t operator()(int64_t place) const;  // what stands at `place`
+  int64_t operator()(int64_t place) const;  // the element at position `place`
 
  private:
   int64_t size_;

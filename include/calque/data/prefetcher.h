@@ -1,4 +1,4 @@
-// Prefetcher: makes batches on a thread of its own, a few ahead, so that training never waits for data.
+// Prefetcher: makes batches in a background thread, so that training does not wait for data.
 #pragma once
 
 #include <condition_variable>
@@ -16,13 +16,13 @@ namespace calque {
 
 class Prefetcher {
  public:
-  // `make` gives the next batch each time it is called, or nothing when there are no more.
+  // Each call of `make` returns the next batch, or nullopt at the end. At most `ahead` batches are queued.
   explicit Prefetcher(std::function<std::optional<Batch>()> make, size_t ahead = 8);
   ~Prefetcher();
 
-  // The next batch, or nothing after the last. An exception of `make` comes out here.
+  // The next batch, or nullopt after the last one. Rethrows an exception of `make`.
   std::optional<Batch> next();
-  double waited_seconds() const { return waited_seconds_; }  // in next(), since the beginning
+  double waited_seconds() const { return waited_seconds_; }  // total waiting time in next()
 
  private:
   void work();

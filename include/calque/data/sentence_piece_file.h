@@ -1,5 +1,5 @@
-// SentencePieceFile: a SentencePiece model as its pieces, to build one from another program's vocabulary, or
-// to take pieces out of one.
+// SentencePieceFile: reads and writes SentencePiece model files, to build a model from another program's
+// vocabulary or to remove pieces from a model.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace calque {
 
 struct SentencePiece {
   enum class Kind { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
-  std::string text;  // «▁» for blanks
+  std::string text;  // "▁" for spaces
   float score = 0;
   Kind kind = Kind::normal;
 };
@@ -21,14 +21,14 @@ struct SentencePieceFile {
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = false;
 
-  // A BPE model with byte fallback that changes nothing in the text but its blanks.
+  // The bytes of a BPE model that normalises only spaces. With 256 byte pieces it has byte fallback.
   std::string serialize() const;
 };
 
-// The pieces of a model's file, in order.
+// The pieces in the bytes of a model file, in order.
 std::vector<SentencePiece> read_sentence_pieces(const std::string& model);
 
-// The same model with only `kept` of its pieces; how it was trained and how it normalises stay.
+// The same model with only the pieces `kept`. Its training and normalisation settings do not change.
 std::string prune_sentence_piece(const std::string& model, const std::vector<SentencePiece>& kept,
                                  int32_t unknown_id, int32_t begin_id, int32_t end_id);
 

@@ -1,8 +1,6 @@
-// TokenStore: a tokenised corpus in one memory-mapped file, its pairs sorted by length. It is made once, in
-// parallel, within constant memory; it is reused while corpus, tokenizer and limits stay the same, and it is
-// never half-written.
-//
-// The file: header | token ids, int32, in corpus order | records sorted by (length, part) | groups.
+// TokenStore: a tokenised corpus in one memory-mapped file, with pairs sorted by length. It is built in
+// parallel with constant memory and written atomically. It is reused until the corpus, the tokenizer or the
+// options change.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +17,14 @@
 namespace calque {
 
 struct TokenStoreOptions {
-  int64_t max_tokens = 256;  // longer pairs (source and target pieces together) are left out, and counted
-  double sampling = 0;       // of the tokenizer: another segmentation for another `sampling_seed`
+  int64_t max_tokens = 256;  // longer pairs (source plus target tokens) are left out and counted
+  double sampling = 0;       // see Tokenizer::encode_sampled; 0: off
   uint64_t sampling_seed = 0;
   int threads = 2;
+  std::optional<uint64_t> corpus_hash = {};  // if already known
 };
 
-// Where a pair stands in the corpus, and how long it is.
+// The position of a pair in the corpus, and its length.
 struct PairRecord {
   uint64_t first_token;
   uint32_t source_tokens;
@@ -35,7 +34,7 @@ struct PairRecord {
   uint32_t tokens() const { return source_tokens + target_tokens; }
 };
 
-// Consecutive records of one length and one part.
+// Consecutive records with the same length and the same part.
 struct LengthGroup {
   uint32_t tokens;
   uint32_t part;
@@ -43,14 +42,15 @@ struct LengthGroup {
   uint64_t count;
 };
 
+// File format: header | token ids (int32, in corpus order) | records sorted by (length, part) | groups.
 class TokenStore {
  public:
-  // Opens `path` if it holds just this corpus, tokenizer and options; builds it otherwise.
+  // Opens `path` if it was built from this corpus, tokenizer and options; otherwise builds it.
   static TokenStore open_or_build(const std::filesystem::path& path, const Corpus& corpus,
                                   const Tokenizer& tokenizer, const TokenStoreOptions& options);
   static void build(const std::filesystem::path& path, const Corpus& corpus, const Tokenizer& tokenizer,
                     const TokenStoreOptions& options);
-  // Opens and verifies: magic, version, sizes, checksum.
+  // Opens the file and verifies its magic number, version, sizes and checksums.
   explicit TokenStore(const std::filesystem::path& path);
 
   int64_t pairs() const { return static_cast<int64_t>(records_.size()); }
@@ -63,7 +63,7 @@ class TokenStore {
   int64_t parts() const { return parts_; }
   int64_t skipped_empty() const { return skipped_empty_; }
   int64_t skipped_long() const { return skipped_long_; }
-  uint64_t key() const { return key_; }  // of corpus, tokenizer and options
+  uint64_t key() const { return key_; }  // hash of corpus, tokenizer and options
 
  private:
   MappedFile file_;
@@ -77,7 +77,7 @@ class TokenStore {
   uint64_t key_ = 0;
 };
 
-// What a store depends on: two stores of one key hold the same.
+// A hash of everything that a store depends on: stores with the same key have the same contents.
 uint64_t token_store_key(const Corpus& corpus, const Tokenizer& tokenizer, const TokenStoreOptions& options);
 
 }  // namespace calque

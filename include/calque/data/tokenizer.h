@@ -1,6 +1,6 @@
-// Tokenizer: text to pieces and back. Ours are SentencePiece models, trained here on both languages together,
-// with the control pieces <s>, </s> and <sep> and bytes for whatever they have no piece for; those of
-// imported models may be byte-level BPE. Which kind a file holds is seen from its content.
+// Tokenizer: encodes text to token ids and decodes it. calque trains SentencePiece models on both languages
+// together, with the control tokens <s>, </s> and <sep> and byte fallback. Imported models may use byte-level
+// BPE instead; the kind is detected from the file's content.
 #pragma once
 
 #include <cstdint>
@@ -35,21 +35,21 @@ struct TokenizerConfig {
 };
 Fields fields(TokenizerConfig& config);
 
-// Puts out the next line to learn from; false when there are no more.
+// Writes the next line of training text to `line`; returns false at the end.
 using LineSource = std::function<bool(std::string& line)>;
 
 class Tokenizer {
  public:
   static Tokenizer load(const std::filesystem::path& path);
   static Tokenizer from_bytes(std::string model, const std::string& name);
-  // Deterministic: the same lines and options give the same bytes.
-  static Tokenizer train(const TokenizerConfig& config, const LineSource& lines);
+  // Deterministic: the same lines and options give the same model, byte for byte.
+  static Tokenizer train(const TokenizerConfig& config, const LineSource& lines, int threads = 2);
 
   std::vector<int32_t> encode(std::string_view text) const;
-  // A random segmentation, by BPE-dropout (Provilkov et al., 2020) with probability `sampling` or by drawing
-  // from the unigram model with its smoothing; a pure function of the text and `seed`.
+  // A random segmentation: BPE-dropout (Provilkov et al., 2020) with probability `sampling`, or a sample from
+  // the unigram model (Kudo, 2018) with smoothing `sampling`. A pure function of the text and `seed`.
   std::vector<int32_t> encode_sampled(std::string_view text, double sampling, uint64_t seed) const;
-  std::string decode(std::span<const int32_t> ids) const;  // control pieces are left out
+  std::string decode(std::span<const int32_t> ids) const;  // control tokens are left out
 
   int32_t size() const { return pieces_->size(); }
   const std::string& piece(int32_t id) const { return pieces_->piece(id); }
@@ -64,7 +64,7 @@ class Tokenizer {
   const TokenizerModel& pieces() const { return *pieces_; }
 
   uint64_t hash() const { return hash_; }
-  const std::string& serialized() const { return model_; }  // the bytes of its file
+  const std::string& serialized() const { return model_; }  // the bytes of the model file
   const char* file_name() const { return pieces_->file_name(); }
 
  private:

@@ -1,5 +1,5 @@
-// Training a tokenizer from a corpus: both sides together, at most so many lines, spread evenly over the
-// files.
+// Trains a tokenizer on a corpus: on source and target together, with at most train_lines sentences, spread
+// evenly over the files.
 #pragma once
 
 #include "calque/data/corpus.h"
@@ -7,6 +7,6 @@
 
 namespace calque {
 
-Tokenizer train_tokenizer(const TokenizerConfig& config, const Corpus& corpus);
+Tokenizer train_tokenizer(const TokenizerConfig& config, const Corpus& corpus, int threads = 2);
 
 }  // namespace calque

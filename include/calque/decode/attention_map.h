@@ -1,4 +1,4 @@
-// AttentionMap: which words of the source each word of a translation looked at.
+// AttentionMap: how much each word of a translation attended to each word of the source.
 #pragma once
 
 #include <string>
@@ -17,8 +17,8 @@ struct AttentionMap {
   std::vector<std::vector<double>> weights;  // [target][source], each row summing to 1
 };
 
-// The mean over all layers and heads of what the row that predicts a word sees of the source; of a word of
-// several pieces, the mean over those that predict and the sum over those that are seen.
+// The mean over all layers and heads of the attention of the row that predicts a word. For words of several
+// tokens: the mean over the predicting rows, the sum over the source tokens.
 AttentionMap map_attention(const Decoder& decoder, const Tokenizer& tokenizer, const SequenceFormat& format,
                            const std::vector<int32_t>& source, const std::vector<int32_t>& target);
 

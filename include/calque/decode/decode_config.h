@@ -1,4 +1,5 @@
-// DecodeConfig: how a translation is searched for; the `decode` section of a configuration.
+// DecodeConfig: how translations are searched for; the `decode` section of a configuration, and the flags of
+// `calque translate`.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,9 @@ struct DecodeConfig {
   int64_t beam = 4;
   int64_t nbest = 1;
   double length_penalty = 0.6;
-  bool early_stop = true;
+  bool early_stopping = true;
   double max_length_ratio = 2;
-  int64_t max_length_more = 20;
+  int64_t max_length_extra = 20;
   int64_t no_repeat_ngram = 0;
   bool sample = false;
   double temperature = 1;

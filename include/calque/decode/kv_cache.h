@@ -1,6 +1,5 @@
-// KvCache: keys and values of every layer for the rows that sentences under translation have behind them. A
-// sentence's rows lie anywhere in it and are known by their slots, so that beams share them and change places
-// without anything being moved.
+// KvCache: keys and values of every layer for the tokens of sentences under translation. A token's row may
+// lie in any slot, so that beams share rows and change order without anything being moved.
 #pragma once
 
 #include <torch/types.h>
@@ -27,7 +26,7 @@ class KvCache {
  private:
   void grow();
 
-  int64_t width_;
+  int64_t row_size_;
   torch::TensorOptions options_;
   int64_t capacity_ = 0;
   std::vector<torch::Tensor> layers_;

@@ -1,5 +1,4 @@
-// RequestQueue: what is to be translated, dealt out to several workers; their results come back one at a
-// time.
+// RequestQueue: distributes sentences to several search workers and passes their results on, one at a time.
 #pragma once
 
 #include <deque>
@@ -15,24 +14,24 @@ class RequestQueue {
  public:
   RequestQueue(const NextRequest& next, const RequestDone& done) : next_(next), done_(done) {}
 
-  // Before any worker runs: waits for a request, then takes in as many as are there already, `most` at most.
-  // Gives how many; 0: no more.
+  // Before any worker runs: waits for a request, then takes those that are available, up to `most`. Returns
+  // how many; 0: there are no more.
   int64_t look_ahead(int64_t most);
 
-  // From any thread. Nothing if there is none at this moment.
+  // From any thread. Returns nothing if none is available.
   std::optional<SearchRequest> next();
   void done(int64_t id, std::vector<Hypothesis> hypotheses);
-  void stop();  // from here on there is nothing more
-  // Once there is nothing at a moment, there is nothing until one looks ahead again: all workers come to
-  // their end together, and how many there should be is decided anew.
-  void end_when_dry() { ends_when_dry_ = true; }
+  void stop();  // next() returns nothing from here on
+  // After it has been empty once, next() returns nothing until look_ahead() is called: all workers finish
+  // together, and their number is decided again.
+  void end_when_empty() { ends_when_empty_ = true; }
 
  private:
   std::mutex mutex_;
   const NextRequest& next_;
   const RequestDone& done_;
   std::deque<SearchRequest> ahead_;
-  bool stopped_ = false, ends_when_dry_ = false, is_dry_ = false;
+  bool stopped_ = false, ends_when_empty_ = false, was_empty_ = false;
 };
 
 }  // namespace calque

@@ -1,4 +1,4 @@
-// Sampling: one token by chance, by the probabilities that a configuration shapes.
+// Sampling: one random token, with temperature, top-k and top-p.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace calque {
 
-// From logits, of which -infinity is never drawn: the temperature first, then the most probable `top_k`, of
-// these as few as sum to `top_p`. The same seed draws the same token.
+// Logits of -infinity are never sampled. The temperature is applied first, then top_k, then top_p. The same
+// seed gives the same token.
 size_t draw_token(const std::vector<double>& logits, const DecodeConfig& config, uint64_t seed);
 
 }  // namespace calque

@@ -1,6 +1,6 @@
-// Search: from source tokens to the best target tokens, by greedy or beam search or by sampling, for many
-// sentences at a time. One flat pass makes a step for all that a worker has: the prompts of new sentences
-// beside the last tokens of those under way. A sentence leaves when it is done, the next one takes its place.
+// Search: from source tokens to target tokens, by greedy search, beam search or sampling, with continuous
+// batching: one flat pass computes the prompts of new sentences beside the last tokens of those in progress,
+// and a finished sentence is replaced by the next one at once.
 #pragma once
 
 #include <cstdint>
@@ -12,56 +12,62 @@
 
 #include "calque/data/sequence.h"
 #include "calque/decode/decode_config.h"
-#include "calque/model/model_config.h"
+#include "calque/model/decoder.h"
 
 namespace calque {
 
-class Decoder;
-class PackedDecoder;
-
 struct SearchRequest {
-  int64_t id = 0;                    // the caller's own
-  std::vector<int32_t> source;       // tokens, nothing around them
-  std::vector<int32_t> prefix = {};  // tokens that the target begins with
+  int64_t id = 0;                               // chosen by the caller
+  std::vector<int32_t> source;                  // tokens, without control pieces
+  std::vector<int32_t> prefix = {};             // tokens that the target must begin with
+  std::optional<int64_t> no_repeat_ngram = {};  // instead of the configuration's
 };
 
 struct Hypothesis {
-  std::vector<int32_t> tokens;                 // of the target, a forced prefix included, the end left out
-  std::vector<float> token_log_probabilities;  // of each token found, then of the end; none for a prefix
+  std::vector<int32_t> tokens;                 // of the target, with a forced prefix, without the end token
+  std::vector<float> token_log_probabilities;  // of each searched token, then of the end token
   double log_probability = 0;                  // their sum
-  double score = 0;                            // the sum after the length penalty: what the order goes by
-  bool ended = true;                           // false: cut off at the greatest length
+  double score = 0;                            // the sum after the length penalty, by which they are ranked
+  bool ended = true;                           // false: cut off at the length limit
 };
 
 // These are called from several threads, one at a time.
-// The next request; nothing when there are no more or, unless `wait`, none at this moment.
+// The next request; nothing at the end or, unless `wait`, when none is available yet.
 using NextRequest = std::function<std::optional<SearchRequest>(bool wait)>;
 // The hypotheses of a request, the best first, as soon as they are known.
 using RequestDone = std::function<void(int64_t id, std::vector<Hypothesis> hypotheses)>;
-// The best tokens so far, after each step; may be empty. False stops the search.
+// The best tokens so far, after each pass; may be empty. Returning false stops the search.
 using RequestProgress = std::function<bool(int64_t id, std::span<const int32_t> tokens)>;
 
 struct SearchOptions {
   DecodeConfig decode;
   SequenceFormat format;
-  std::vector<int32_t> forbidden;  // tokens that no translation holds: control pieces
+  std::vector<int32_t> forbidden;  // tokens that no translation contains: control pieces
+  const Hook* hook = nullptr;      // sees the intermediate tensors of every pass
 };
 
-// Changes whenever the same model may give other translations than before.
+// Changes whenever the same model may translate differently than before.
 constexpr const char* search_version = "3";
 
-// What is searched with: packed weights where there are any, else the decoder's own.
-struct SearchModel {
-  SearchModel(const Decoder& own, const PackedDecoder* laid_out = nullptr) : decoder(own), packed(laid_out) {}
-
-  const Decoder& decoder;
-  const PackedDecoder* packed;
-};
-
-// The most source tokens that a model has room for together with a translation of them.
+// The longest source whose translation still fits into the context.
 int64_t longest_source(const ModelConfig& model, const SequenceFormat& format);
 
-void search(const SearchModel& model, const SearchOptions& options, const NextRequest& next,
-            const RequestDone& done, const RequestProgress& progress = {});
+class Searcher;
+
+// The workers keep their caches from one run to the next, and in them the common beginning of all prompts.
+class Search {
+ public:
+  // Keeps a reference to the decoder.
+  Search(const Decoder& decoder, SearchOptions options);
+  ~Search();
+
+  void run(const NextRequest& next, const RequestDone& done, const RequestProgress& progress = {});
+  DecodeConfig& config() { return options_.decode; }  // may change between runs
+
+ private:
+  const Decoder& decoder_;
+  SearchOptions options_;
+  std::vector<std::unique_ptr<Searcher>> workers_;
+};
 
 }  // namespace calque

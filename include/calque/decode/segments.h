@@ -1,5 +1,5 @@
-// Segments: a long line cut where a reader would pause (ends of sentences, then clauses, then words), so that
-// each part is of a length that a model knows.
+// Segments: splits a long line at the ends of sentences, then of clauses, then between words, so that each
+// part has a length that the model was trained on.
 #pragma once
 
 #include <functional>
@@ -9,11 +9,11 @@
 
 namespace calque {
 
-// The sentences of a text, without the blanks between them.
+// The sentences of a text, without the spaces between them.
 std::vector<std::string> split_sentences(std::string_view text);
 
-// Parts that `fits` accepts (or single characters). Joined by blanks they are the text again, but for runs of
-// blanks, and for blanks where a single word was too long.
+// Parts that `fits` accepts, and single words that it does not. Joined by spaces they are the text again,
+// except for repeated spaces.
 std::vector<std::string> split_text(std::string_view text,
                                     const std::function<bool(std::string_view part)>& fits);
 

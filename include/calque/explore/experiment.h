@@ -1,5 +1,5 @@
-// Experiment: a claim about attention that runs. Each computes its numbers through the product's own
-// attention (kernels and model), says what was expected and what came out, and draws it.
+// Experiment: a few claims about attention, checked by running calque's own attention code. The result has
+// the expected and the measured value of each claim, and figures.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,13 @@ struct Claim {
 };
 
 struct Figure {
-  std::string name;  // a file's, without its ending
+  std::string name;  // of its file, without extension
   std::string title;
   std::string html;  // SVG or a table
 };
 
 struct ExperimentResult {
-  std::string explanation;  // a few lines for people
+  std::string explanation;  // a few lines of text
   nlohmann::json values = nlohmann::json::object();
   std::vector<Claim> claims;
   std::vector<Figure> figures;
@@ -33,32 +33,33 @@ struct ExperimentResult {
   bool holds() const;
 };
 
-struct Knob {
-  double value;
+struct ExperimentParameter {
+  double value;  // default
   std::string meaning;
 };
 
-// What an experiment is told.
 struct ExperimentOptions {
-  std::map<std::string, double> knobs;  // all of the experiment's, by name
+  std::map<std::string, double> parameters;  // all of the experiment's, by name
   uint64_t seed = 1;
   std::filesystem::path runs = "runs";
-  std::string model;  // for `trained`: a run or a checkpoint
+  std::string model;                // for `trained`: a run or a checkpoint
+  std::filesystem::path data = {};  // for `trained`: pairs to analyse; empty: the run's data.valid
 
-  double knob(const std::string& name) const { return knobs.at(name); }
+  double parameter(const std::string& name) const { return parameters.at(name); }
 };
 
 struct Experiment {
   std::string name;
   std::string summary;
-  std::map<std::string, Knob> knobs;
+  std::map<std::string, ExperimentParameter> parameters;  // parameters, by name
   ExperimentResult (*run)(const ExperimentOptions& options);
   bool needs_model = false;
 };
 
 const std::vector<Experiment>& all_experiments();
 
-// By its name; `given` are «t=8» and the like. An unknown name or knob is a UserError with the nearest one.
+// given: parameters such as "t=8". An unknown experiment or parameter is a UserError that suggests the
+// nearest name.
 ExperimentResult run_experiment(const std::string& name, const std::vector<std::string>& given,
                                 ExperimentOptions options);
 

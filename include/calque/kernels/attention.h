@@ -1,47 +1,45 @@
 // Flat attention: softmax(q·kᵀ·scale)·v inside each pair of a flat batch, prefix or causal, with grouped
-// heads and rotary positions. Queries are the rows that the layout asks for; keys and values are all rows.
+// key-value heads and RoPE. Queries are the rows that the layout names; keys and values are all rows.
 #pragma once
 
 #include <torch/types.h>
 
 #include "calque/kernels/layout.h"
-#include "calque/kernels/rotary.h"
+#include "calque/kernels/rope.h"
 
 namespace calque {
 
 struct AttentionShape {
   int64_t heads = 1;
-  int64_t key_value_heads =
-      1;  // divides heads; query head h reads key-value head h / (heads / key_value_heads)
-  int64_t head_width = 64;
-  double scale = 1.0;  // usually 1 / √head_width
-  int64_t window = 0;  // a row sees those less than this many rows away from it; 0: all
+  int64_t kv_heads = 1;  // divides heads; query head h reads key-value head h / (heads / kv_heads)
+  int64_t head_size = 64;
+  double scale = 1.0;          // usually 1 / √head_size
+  int64_t sliding_window = 0;  // a row attends to rows less than this far away; 0: to all
 
-  int64_t query_width() const { return heads * head_width; }
-  int64_t key_value_width() const { return 2 * key_value_heads * head_width; }
+  int64_t query_size() const { return heads * head_size; }
+  int64_t kv_size() const { return 2 * kv_heads * head_size; }
 };
 
-// q: [queries, heads · head_width]; kv: [rows, 2 · key_value_heads · head_width], all keys before all values.
-// rotary: null where positions are not rotary. Gives [queries, heads · head_width].
+// q: [queries, heads · head_size]; kv: [rows, 2 · kv_heads · head_size], all keys before all values.
+// rope: null for models without RoPE. Returns [queries, heads · head_size].
 torch::Tensor attention(const torch::Tensor& q, const torch::Tensor& kv, const Layout& layout,
-                        const AttentionShape& shape, const RotaryTable* rotary);
+                        const AttentionShape& shape, const RopeTable* rope);
 
-// The same with q, k and v in one tensor [rows, q | k | v] and all rows asked for.
+// The same with q, k and v side by side in one tensor, [rows, q | k | v]; every row is a query.
 torch::Tensor attention(const torch::Tensor& qkv, const Layout& layout, const AttentionShape& shape,
-                        const RotaryTable* rotary);
+                        const RopeTable* rope);
 
-// The weights of one pair: [heads, queries of the pair, rows of the pair], each row summing to 1. For looking
-// at.
+// The attention weights of one pair: [heads, queries of the pair, rows of the pair]; each row sums to 1.
 torch::Tensor attention_weights(const torch::Tensor& q, const torch::Tensor& kv, const Layout& layout,
-                                const AttentionShape& shape, const RotaryTable* rotary, int64_t pair);
+                                const AttentionShape& shape, const RopeTable* rope, int64_t pair);
 
 namespace reference {
-// What a row must not see, [queries, rows]. row: [queries, 1], column: [1, rows], both counted from the
-// pair's beginning; columns below `prefix` are seen from everywhere.
-torch::Tensor hidden_columns(const torch::Tensor& row, const torch::Tensor& column, int64_t prefix,
-                             int64_t window);
+// True where a query must not attend to a row: [queries, rows]. row: [queries, 1], column: [1, rows], both
+// counted from the pair's beginning; columns below `prefix` are visible to every query.
+torch::Tensor attention_mask(const torch::Tensor& row, const torch::Tensor& column, int64_t prefix,
+                             int64_t sliding_window);
 torch::Tensor attention(const torch::Tensor& q, const torch::Tensor& kv, const Layout& layout,
-                        const AttentionShape& shape, const RotaryTable* rotary);
+                        const AttentionShape& shape, const RopeTable* rope);
 }  // namespace reference
 
 }  // namespace calque

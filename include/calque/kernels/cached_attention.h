@@ -1,35 +1,44 @@
-// Attention over a cache: the rows of this pass look at keys and values of rows that were computed in earlier
-// passes, wherever in the cache these lie. Each sequence lists what it sees, so that several can share a
-// source, and are reordered by their lists, not by moving the cache.
+// Attention over a key-value cache: the rows of this pass attend to keys and values of earlier passes. Each
+// pair lists the cache slots that it attends to, so that beams can share the source and can be reordered
+// without moving the cache.
 #pragma once
 
 #include <torch/types.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "calque/kernels/attention.h"
 
 namespace calque {
 
-struct CacheRows {
-  std::vector<int32_t> slots;         // [rows of the pass] where in the cache each is kept
-  std::vector<int32_t> seen;          // the slots that each pair sees, in order, its own new rows last
-  std::vector<int64_t> seen_offsets;  // [pairs + 1]
-  std::vector<int64_t> prefixes;      // [pairs] how many of a pair's slots all of its rows see, ahead or not
+// Which slots the pairs of one pass write and attend to. Holds views: the caller keeps the lists alive.
+struct CacheIndex {
+  std::span<const int32_t> slots;            // [rows of the pass] where each row is stored
+  std::span<const int32_t> visible;          // slots that each pair attends to, in order; new rows last
+  std::span<const int64_t> visible_offsets;  // [pairs + 1] into `visible`
+  std::span<const int64_t> prefix_lengths;   // [pairs] leading slots that all rows of a pair attend to
+
+  // Pairs `begin` … `end` - 1, whose rows begin at `first_row`.
+  CacheIndex slice_pairs(int64_t begin, int64_t end, int64_t first_row, int64_t rows) const;
 };
 
-// q: [queries, heads · head_width]; kv: [rows, 2 · key_value_heads · head_width] as in attention(); cache:
-// [capacity, the same], which keeps kv of this pass, keys turned. The layout says which rows belong to which
-// pair and which are asked for. Gives [queries, heads · head_width]. No gradients.
+// q: [queries, heads · head_size]; kv: [rows, 2 · kv_heads · head_size] as in attention(); both may be
+// columns of a wider tensor. cache: [capacity, the same as kv]; this pass's kv is stored in it, keys rotated.
+// Returns [queries, heads · head_size]. No gradients.
 torch::Tensor cached_attention(const torch::Tensor& q, const torch::Tensor& kv, const torch::Tensor& cache,
-                               const Layout& layout, const CacheRows& rows, const AttentionShape& shape,
-                               const RotaryTable* rotary);
+                               const Layout& layout, const CacheIndex& index, const AttentionShape& shape,
+                               const RopeTable* rope);
+
+// The same with q, k and v side by side in one tensor, [rows, q | k | v]; every row is a query.
+torch::Tensor cached_attention(const torch::Tensor& qkv, const torch::Tensor& cache, const Layout& layout,
+                               const CacheIndex& index, const AttentionShape& shape, const RopeTable* rope);
 
 namespace reference {
 torch::Tensor cached_attention(const torch::Tensor& q, const torch::Tensor& kv, const torch::Tensor& cache,
-                               const Layout& layout, const CacheRows& rows, const AttentionShape& shape,
-                               const RotaryTable* rotary);
+                               const Layout& layout, const CacheIndex& index, const AttentionShape& shape,
+                               const RopeTable* rope);
 }  // namespace reference
 
 }  // namespace calque

@@ -1,4 +1,4 @@
-// Candidates: the most probable next tokens of each row of logits.
+// Candidates: the most probable next tokens for each row of logits.
 #pragma once
 
 #include <torch/types.h>
@@ -10,23 +10,24 @@ namespace calque {
 
 struct Candidates {
   int64_t count = 0;
-  std::vector<float> log_probabilities;  // [rows, count], the highest first; of equals the lower token first
-  std::vector<int32_t> tokens;           // [rows, count]; -1 where fewer tokens than `count` are allowed
+  std::vector<float> log_probabilities;  // [rows, count], descending; ties: the lower token id first
+  std::vector<int32_t> tokens;           // [rows, count]; -1 where fewer than `count` tokens are allowed
 };
 
-// Which tokens a row may not go on with. They keep their share of the probability.
-struct Ban {
+// A token that one row must not produce. The other tokens' probabilities are not renormalised.
+struct BannedToken {
   int64_t row;
   int32_t token;
 };
 
-// logits: [rows, vocabulary], which is overwritten where tokens are banned. forbidden: from every row.
-Candidates best_candidates(const torch::Tensor& logits, int64_t count, const std::vector<int32_t>& forbidden,
-                           const std::vector<Ban>& bans);
+// logits: [rows, vocabulary]; entries of banned tokens may be overwritten. forbidden: banned in every row;
+// banned: in single rows.
+Candidates top_candidates(const torch::Tensor& logits, int64_t count, const std::vector<int32_t>& forbidden,
+                          const std::vector<BannedToken>& banned);
 
 namespace reference {
-Candidates best_candidates(const torch::Tensor& logits, int64_t count, const std::vector<int32_t>& forbidden,
-                           const std::vector<Ban>& bans);
+Candidates top_candidates(const torch::Tensor& logits, int64_t count, const std::vector<int32_t>& forbidden,
+                          const std::vector<BannedToken>& banned);
 }  // namespace reference
 
 }  // namespace calque

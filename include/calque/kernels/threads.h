@@ -1,4 +1,4 @@
-// What everything runs on: the process's threads and memory, and what the processor can do.
+// Threads, memory allocation and CPU features of this process.
 #pragma once
 
 #include <cstdint>
@@ -6,16 +6,17 @@
 
 namespace calque {
 
-void use_threads(int64_t threads);  // 0: all cores
+void set_num_threads(int64_t threads);  // 0: all cores
+int num_threads();
 
-// For training, whose tensors come and go alike in every step: from here on the process keeps what it frees,
-// instead of giving it back to the system and getting it again page by page, filled with zeros.
+// Keeps freed memory in the process instead of returning it to the system, which would zero every page
+// again. For training, which allocates the same tensors in every step.
 void keep_freed_memory();
 
-// Runs units 0 … count - 1 on at most so many threads. Each takes the next one when it is done with its own,
-// so that none waits long for another that was held up or had the longer ones.
-void deal_out(int64_t count, int64_t threads, const std::function<void(int64_t unit)>& run);
+// Runs units 0 … count - 1 on at most `threads` threads with dynamic scheduling: each thread takes the next
+// unit when it has finished one.
+void parallel_dynamic(int64_t count, int64_t threads, const std::function<void(int64_t unit)>& run);
 
-bool fast_bfloat16();  // whether the processor has instructions for products of such numbers
+bool has_bfloat16_instructions();  // AVX-512 BF16
 
 }  // namespace calque

@@ -1,15 +1,15 @@
 // Attention: multi-head attention of a block. Queries, keys and values come from one matrix; heads may share
-// keys and values in groups, and may be normed.
+// keys and values in groups (GQA) and may be normalised (QK-norm).
 #pragma once
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
 #include "calque/kernels/attention.h"
+#include "calque/model/forward_context.h"
 #include "calque/model/linear.h"
 #include "calque/model/model_config.h"
 #include "calque/model/norm.h"
-#include "calque/model/pass.h"
 
 namespace calque {
 
@@ -17,18 +17,18 @@ class Attention : public torch::nn::Module {
  public:
   Attention(const ModelConfig& config, int64_t layer);
 
-  // x: [rows, width]. Gives [queries, width] for the rows that the layout asks for.
-  torch::Tensor forward(const torch::Tensor& x, const Pass& pass, const RotaryTable* rotary) const;
+  // x: [rows, hidden_size]. Returns [queries, hidden_size]. rope: null for models without RoPE.
+  torch::Tensor forward(const torch::Tensor& x, const ForwardContext& context, const RopeTable* rope) const;
 
-  std::shared_ptr<Linear> qkv;  // [heads + 2 · key_value_heads] · head_width outputs: queries, keys, values
-  std::shared_ptr<Linear> output;              // width outputs
-  std::shared_ptr<Norm> query_norm, key_norm;  // of a head's numbers, one for all heads; null without
+  std::shared_ptr<Linear> qkv;                 // (heads + 2 · kv_heads) · head_size outputs: q, k, v
+  std::shared_ptr<Linear> output;              // hidden_size outputs
+  std::shared_ptr<Norm> query_norm, key_norm;  // of head_size, shared by all heads; null without QK-norm
   AttentionShape shape;
 
  private:
-  torch::Tensor normed_queries(const torch::Tensor& q) const;
-  torch::Tensor normed_keys(const torch::Tensor& kv) const;
-  torch::Tensor attend(const torch::Tensor& x, const Pass& pass, const RotaryTable* rotary) const;
+  torch::Tensor attend(const torch::Tensor& x, const ForwardContext& context, const RopeTable* rope) const;
+  torch::Tensor normalise_queries(const torch::Tensor& q) const;
+  torch::Tensor normalise_keys(const torch::Tensor& kv) const;
   double dropout_;
 };
 

@@ -1,26 +1,27 @@
-// FeedForward: widens each row, bends it, narrows it again; gated (two matrices up) or plain (one).
+// FeedForward: the MLP of a block, gated (gate and value in one matrix) or plain.
 #pragma once
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
+#include "calque/model/forward_context.h"
 #include "calque/model/linear.h"
 #include "calque/model/model_config.h"
-#include "calque/model/pass.h"
 
 namespace calque {
 
 class FeedForward : public torch::nn::Module {
  public:
   explicit FeedForward(const ModelConfig& config);
-  torch::Tensor forward(const torch::Tensor& x, const Pass& pass) const;  // [rows, width] → [rows, width]
+  torch::Tensor forward(const torch::Tensor& x,
+                        const ForwardContext& context) const;  // [rows, hidden_size] → [rows, hidden_size]
 
-  std::shared_ptr<Linear> up;    // gated: gates and values in one, 2 · feed_forward_width outputs
-  std::shared_ptr<Linear> down;  // width outputs
+  std::shared_ptr<Linear> up;    // mlp_size outputs; gated: gates, then values, 2 · mlp_size outputs
+  std::shared_ptr<Linear> down;  // hidden_size outputs
 
  private:
-  torch::Tensor bend(const torch::Tensor& x) const;
-  FeedForwardKind kind_;
+  torch::Tensor activate(const torch::Tensor& x) const;
+  Activation activation_;
   double dropout_;
 };
 

@@ -1,37 +1,60 @@
-// Linear: a matrix product, with or without a bias; its weight is [outputs, inputs], as in LibTorch's own. A
-// low-rank adapter (Hu et al., 2021) may stand beside a frozen weight, which may be kept in bfloat16 or laid
-// out in int8.
+// Linear: y = x · weightᵀ + bias. The weight is a parameter; it may be frozen in a lower precision below a
+// low-rank adapter (Hu et al., 2021), or packed, the adapter merged, for fast products without gradients.
 #pragma once
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
-#include "calque/kernels/frozen_linear.h"
+#include <memory>
+#include <optional>
+
+#include "calque/kernels/frozen_matrix.h"
 
 namespace calque {
+
+// LowRankAdapter: adds scale · up · down to a frozen weight.
+struct LowRankAdapter {
+  torch::Tensor down, up;  // [rank, inputs] and [outputs, rank]
+  double scale = 0, dropout = 0;
+
+  // y + scale · (x · downᵀ) · upᵀ for outputs `begin` … `end` - 1. y is overwritten.
+  torch::Tensor add_to(torch::Tensor y, const torch::Tensor& x, int64_t begin, int64_t end,
+                       bool training) const;
+};
 
 class Linear : public torch::nn::Module {
  public:
   Linear(int64_t inputs, int64_t outputs, bool bias);
 
   torch::Tensor forward(const torch::Tensor& x) const;  // [rows, inputs] → [rows, outputs]
-  // Only outputs `begin` … `end`: a part of a matrix that holds several.
+  // Outputs `begin` … `end` - 1 alone: one part of a fused matrix.
   torch::Tensor forward_part(const torch::Tensor& x, int64_t begin, int64_t end) const;
 
-  // The weight is learnt no more, and kept or laid out as the packing says.
-  void freeze(Packing packing);
-  // From here on weight + scale · up · down is what multiplies; up is zero at first, so that nothing changes.
+  // Stops training the weight and stores it in `precision`.
+  void freeze(WeightPrecision precision);
+  // Adds a trained adapter; `up` starts at zero, so that the output is unchanged at first.
   void add_adapter(int64_t rank, double scale, double dropout, uint64_t seed);
-  torch::Tensor merged_weight() const;  // float32, the adapter added where there is one
+  // Replaces the weight by its packed form, an adapter merged in. No gradients from here on.
+  void pack(WeightPrecision precision);
 
-  torch::Tensor weight;                    // [outputs, inputs]
-  torch::Tensor bias;                      // [outputs], or undefined
-  torch::Tensor adapter_down, adapter_up;  // [rank, inputs] and [outputs, rank], or undefined
-  bool half_products = false;              // of rows and weight, as trained_linear's `half`
+  torch::Tensor merged_weight() const;  // float32, an adapter merged in
+  int64_t inputs() const { return inputs_; }
+  int64_t outputs() const { return outputs_; }
+  bool is_trained() const { return weight.defined() && weight.requires_grad(); }
+  // Weights that are no parameters any more, since they are stored in another form.
+  int64_t stored_weights() const { return weight.defined() ? 0 : inputs_ * outputs_; }
+
+  torch::Tensor weight;  // [outputs, inputs]; undefined once it is stored in another form
+  torch::Tensor bias;    // [outputs], or undefined
+  std::optional<LowRankAdapter> adapter;
+  bool bfloat16_products = false;  // round the operands of the product to bfloat16
 
  private:
-  c10::intrusive_ptr<PackedFrozen> packed_;  // the weight laid out, where it is frozen in int8
-  double adapter_scale_ = 0, adapter_dropout_ = 0;
+  void release_weight();
+
+  int64_t inputs_, outputs_;
+  std::shared_ptr<const FrozenMatrix> frozen_;
+  std::shared_ptr<const PackedMatrix> packed_;
 };
 
 }  // namespace calque

@@ -1,4 +1,4 @@
-// Low-rank adapters (Hu et al., 2021) on the matrices of a decoder's blocks.
+// Low-rank adapters (LoRA; Hu et al., 2021) on the matrices of a decoder's blocks.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,19 @@
 
 namespace calque {
 
-struct AdapterShape {
+struct AdapterConfig {
   int64_t rank = 16;
   double scale = 2;
   double dropout = 0;
-  std::vector<std::string> matrices;  // of qkv, output, up, down
-  int64_t first_layer = 0;            // layers below it have none, and no gradient passes them
+  std::vector<std::string> target_modules;  // of qkv, output, up, down
+  int64_t first_layer = 0;                  // no adapters, and no gradients, in the layers below it
 };
 
-// Everything but the adapters is frozen from here on, the blocks' matrices in the precision `base`.
-void add_adapters(Decoder& decoder, const AdapterShape& shape, uint64_t seed, Packing base);
+// Freezes everything but the adapters; the blocks' matrices are stored in `base_precision`.
+void add_adapters(Decoder& decoder, const AdapterConfig& config, uint64_t seed,
+                  WeightPrecision base_precision);
 
-// A plain decoder with the same output: the adapters added into the matrices.
+// Merges the adapters into the weights: a plain decoder with the same output.
 std::shared_ptr<Decoder> merge_adapters(const Decoder& decoder);
 
 bool has_adapters(const Decoder& decoder);

@@ -1,84 +1,81 @@
-// ModelConfig: what a decoder is made of. Its options cover our own models, Llama, GPT-2, Qwen and Gemma 3.
+// ModelConfig: what a decoder is made of; the `model` section of a configuration.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "calque/base/field.h"
+#include "calque/model/architecture.h"
 
 namespace calque {
 
 enum class ModelSize { none, tiny, small, base };
-enum class NormKind { rms, layer, rms_plus_one };
-enum class PositionKind { rotary, learned, sinusoidal };
-enum class FeedForwardKind { swiglu, geglu, gelu, relu };
 enum class AttentionKind { prefix, causal };
+enum class LayerType { full_attention, sliding_attention };
 
 template <>
 struct EnumNames<ModelSize> {
   static constexpr std::string_view names[] = {"none", "tiny", "small", "base"};
 };
 template <>
-struct EnumNames<NormKind> {
-  static constexpr std::string_view names[] = {"rms", "layer", "rms_plus_one"};
-};
-template <>
-struct EnumNames<PositionKind> {
-  static constexpr std::string_view names[] = {"rotary", "learned", "sinusoidal"};
-};
-template <>
-struct EnumNames<FeedForwardKind> {
-  static constexpr std::string_view names[] = {"swiglu", "geglu", "gelu", "relu"};
-};
-template <>
 struct EnumNames<AttentionKind> {
   static constexpr std::string_view names[] = {"prefix", "causal"};
 };
+template <>
+struct EnumNames<LayerType> {
+  static constexpr std::string_view names[] = {"full_attention", "sliding_attention"};
+};
 
 struct ModelConfig {
+  Architecture architecture = Architecture::llama;
   ModelSize size = ModelSize::none;
   int64_t layers = 6;
-  int64_t width = 256;
+  int64_t hidden_size = 256;
   int64_t heads = 4;
-  int64_t key_value_heads = 0;  // 0: as many as heads
-  int64_t head_width = 0;       // 0: width / heads
-  FeedForwardKind feed_forward = FeedForwardKind::swiglu;
-  int64_t feed_forward_width = 768;
+  int64_t kv_heads = 0;   // 0: as many as heads
+  int64_t head_size = 0;  // 0: hidden_size / heads
+  Activation activation = Activation::swiglu;
+  int64_t mlp_size = 768;
   NormKind norm = NormKind::rms;
   double norm_epsilon = 1e-5;
-  PositionKind positions = PositionKind::rotary;
-  int64_t max_positions = 512;
-  double rotary_base = 10000;
-  int64_t window = 0;         // 0: every layer sees everything
-  int64_t window_period = 6;  // each so-many-th layer has no window
-  double window_rotary_base = 10000;
-  bool head_norms = false;
-  bool outer_norms = false;
-  bool scaled_embedding = false;
+  PositionKind positions = PositionKind::rope;
+  int64_t context_length = 512;
+  double rope_theta = 10000;
+  int64_t sliding_window = 0;               // of the sliding_attention layers
+  std::vector<LayerType> layer_types = {};  // repeated over the layers; empty: full attention everywhere
+  double rope_local_theta = 10000;          // of the sliding_attention layers
+  bool qk_norm = false;
+  bool post_norm = false;
+  bool scale_embeddings = false;
   bool bias = false;
   bool qkv_bias = false;
-  bool tied = true;
+  bool tied_embeddings = true;
   AttentionKind attention = AttentionKind::prefix;
-  std::string prompt;
+  std::string prompt = {};
   double dropout = 0;
 
   int64_t vocabulary = 0;  // the tokenizer's, not a key of its own
 
-  int64_t key_value_head_count() const { return key_value_heads > 0 ? key_value_heads : heads; }
-  int64_t width_of_head() const { return head_width > 0 ? head_width : width / heads; }
-  bool has_window(int64_t layer) const { return window > 0 && (layer + 1) % window_period != 0; }
-  bool is_gated() const {
-    return feed_forward == FeedForwardKind::swiglu || feed_forward == FeedForwardKind::geglu;
+  int64_t kv_head_count() const { return kv_heads > 0 ? kv_heads : heads; }
+  int64_t head_size_or_default() const { return head_size > 0 ? head_size : hidden_size / heads; }
+  bool slides(int64_t layer) const {
+    return !layer_types.empty() &&
+           layer_types[static_cast<size_t>(layer) % layer_types.size()] == LayerType::sliding_attention;
   }
+  bool is_gated() const { return activation == Activation::swiglu || activation == Activation::geglu; }
+  bool is_prefix() const { return attention == AttentionKind::prefix; }
 };
 Fields fields(ModelConfig& config);
+
+// Gives every option that the architecture fixes its value.
+void apply_architecture(ModelConfig& config, Architecture architecture);
 
 // Refuses what cannot be built, naming the keys in conflict.
 void check_model(const ModelConfig& config);
 
-// Weights that a token passes through: the embedding is a look-up and does not count, the output matrix does
-// for rows that carry loss. Nominal FLOPs of training are six for each.
-int64_t block_weights(const ModelConfig& config);  // of all blocks
+// Weights in the matrix products of one token. The embedding is a look-up and does not count; the output
+// matrix counts for the rows that carry loss. Training takes six FLOPs for each.
+int64_t block_weights(const ModelConfig& config);  // of all blocks together
 int64_t output_weights(const ModelConfig& config);
 
 }  // namespace calque

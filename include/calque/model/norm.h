@@ -1,5 +1,4 @@
-// Norm: the normalisation in front of each part of a block, and at the end; in some models also behind each
-// part, and of each head.
+// Norm: RMSNorm or LayerNorm with its weights.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -11,11 +10,11 @@ namespace calque {
 
 class Norm : public torch::nn::Module {
  public:
-  Norm(const ModelConfig& config, int64_t width);
-  torch::Tensor forward(const torch::Tensor& x) const;  // [rows, width] → [rows, width]
+  Norm(const ModelConfig& config, int64_t size);
+  torch::Tensor forward(const torch::Tensor& x) const;  // [rows, size] → [rows, size]
 
-  torch::Tensor weight;  // [width]
-  torch::Tensor bias;    // [width]; undefined for rms
+  torch::Tensor weight;  // [size]
+  torch::Tensor bias;    // [size]; undefined for RMSNorm
 
  private:
   NormKind kind_;

@@ -1,35 +1,65 @@
-// Benchmarks: how fast a model trains and translates here, beside what this machine's matrix products allow.
+// Benchmarks: training and translation speed on this machine, beside the speed of its matrix products.
 #pragma once
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "calque/train/evaluation.h"
-#include "calque/train/model_source.h"
-#include "calque/train/run_config.h"
+#include "calque/runs/evaluation.h"
+#include "calque/runs/model_source.h"
+#include "calque/runs/run_config.h"
 
 namespace calque {
 
 struct TrainBenchOptions {
   std::filesystem::path cache;
-  double seconds = 20;           // of timed steps, for each row
+  double seconds = 20;           // of timed steps per row
   std::vector<int64_t> threads;  // empty: one, and all
 };
 
-// {"limit_gflops": {"float32", "bfloat16"}, "train": [{"precision", "threads", "tokens_per_second",
-// "pairs_per_second", "flops_per_token", "limit_gflops", "share_of_limit", "peak_bytes", "breakdown": {part:
-// share of the time}}]}. A row's own limit was measured between its steps; the first two are the last row's.
-nlohmann::json bench_training(const RunConfig& config, const TrainBenchOptions& options);
+struct TrainBenchRow {
+  std::string precision;
+  int64_t threads = 0;
+  double tokens_per_second = 0, pairs_per_second = 0;
+  double flops_per_token = 0;
+  double limit_gflops = 0;  // of the matrix products, measured between the steps
+  double share_of_limit = 0;
+  int64_t peak_bytes = 0;
+  std::map<std::string, double> breakdown;  // share of the time by kind of work
+
+  nlohmann::json to_json() const;
+};
+
+struct TrainBench {
+  std::vector<TrainBenchRow> rows;
+  std::map<std::string, double> limit_gflops;  // by precision, of the last row
+
+  nlohmann::json to_json() const;
+};
+TrainBench bench_training(const RunConfig& config, const TrainBenchOptions& options);
 
 struct DecodeBenchOptions {
   int64_t sentences = 1000;  // of the test set, spread over it
-  int64_t alone = 100;       // of these, one by one
+  int64_t single = 100;      // how many of these are translated one by one
   int64_t threads = 0;
 };
 
-// {"decode": [{"precision", "beam", "batch", "sentences_per_second", "tokens_per_second", "peak_bytes"}]}
-nlohmann::json bench_decoding(const ModelSource& source, const TestSet& test,
-                              const DecodeBenchOptions& options);
+struct DecodeBenchRow {
+  std::string precision;
+  int64_t beam = 0, batch = 0;
+  double sentences_per_second = 0, tokens_per_second = 0;
+  int64_t peak_bytes = 0;
+
+  nlohmann::json to_json() const;
+};
+
+struct DecodeBench {
+  std::vector<DecodeBenchRow> rows;
+  double first_translation_seconds = 0;  // from starting a process
+
+  nlohmann::json to_json() const;
+};
+DecodeBench bench_decoding(const ModelSource& source, const TestSet& test, const DecodeBenchOptions& options);
 
 }  // namespace calque

@@ -1,33 +1,40 @@
-// CheckpointWriter: a run's checkpoints step-N, written beside the training, with `last` and `best` pointing
-// at two of them.
+// CheckpointWriter: writes a run's checkpoints step-N in the background. `last` and `best` hold the models of
+// two of them.
 #pragma once
 
 #include <cstdint>
 #include <exception>
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "calque/convert/checkpoint.h"
+#include "calque/checkpoint/checkpoint.h"
 
 namespace calque {
 
-// The checkpoints step-N of a run, the newest first; folders of any other name are not ours.
+// The checkpoints step-N of a run, the newest first.
 std::vector<std::pair<int64_t, std::filesystem::path>> list_checkpoints(
     const std::filesystem::path& checkpoints);
 
-// Writes checkpoints of a run on a thread of its own, one at a time, points `last` and `best` at them, and
-// deletes those that are neither new nor best. A failure comes out at the next call.
+// The newest checkpoint of the run that is intact. Nothing if there is none at all; if there are some and
+// none can be used, a UserError that says why each was refused.
+std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& checkpoints,
+                                            const std::string& run_id);
+
+// Writes one checkpoint at a time on a thread of its own, keeps `last` and `best` up to date, and deletes old
+// ones. A failure is thrown by the next call.
 class CheckpointWriter {
  public:
   CheckpointWriter(std::filesystem::path checkpoints, int64_t keep);
   ~CheckpointWriter();
 
-  // As step-N; waits until the one before it is written.
+  // As step-N, after the one before it is written.
   void write(int64_t step, CheckpointContent content, bool best);
-  void mark_best(int64_t step);  // points `best` at a checkpoint that is written already
-  void finish();                 // waits until everything is on the disk
+  void mark_best(int64_t step);  // a checkpoint that is written already
+  void finish();                 // waits until everything is on disk
 
  private:
   void store(int64_t step, const CheckpointContent& content, bool best) const;

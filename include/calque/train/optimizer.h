@@ -1,47 +1,49 @@
 // Optimizer: AdamW (Loshchilov and Hutter, 2019) by LibTorch's fused kernel, or Muon (Jordan et al., 2024)
-// for the matrices inside blocks with AdamW for the rest. Its state can be saved and put back bit for bit.
+// for the matrices inside blocks with AdamW for all other parameters. Its state is saved and restored bit for
+// bit.
 #pragma once
 
 #include <torch/types.h>
 
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "calque/convert/safetensors.h"
-#include "calque/model/decoder.h"
-#include "calque/train/train_config.h"
+#include "calque/checkpoint/safetensors.h"
+#include "calque/runs/train_config.h"
 
 namespace calque {
 
+struct TrainedParameter {
+  std::string name;
+  torch::Tensor tensor;
+  double lr_scale = 1;                  // its learning rate, as a fraction of the one given to step()
+  std::vector<int64_t> part_rows = {};  // of a matrix inside a block: the rows of each part fused into it
+};
+
 class Optimizer {
  public:
-  // `rate_share`: the learning rate of a parameter, by its name, as a share of the one given to step().
-  // Parameters without gradient are left out.
-  using RateShare = std::function<double(const std::string& name)>;
-  Optimizer(const Decoder& decoder, const TrainConfig& config, const RateShare& rate_share = {});
+  Optimizer(const std::vector<TrainedParameter>& parameters, const TrainConfig& config);
 
   // One update with the gradients that the parameters hold.
   void step(double learning_rate);
 
-  // State by name, as tensors that alias the optimizer's own: to be copied from, or into.
-  NamedTensors state() const;
+  // The state by name, as tensors that alias the optimizer's own, to copy from or into.
+  const NamedTensors& state() const { return state_; }
 
  private:
   struct AdamGroup {
     double weight_decay;
-    double rate_share;
+    double lr_scale;
     std::vector<torch::Tensor> parameters, means, squares, steps;
   };
   struct MuonMatrix {
     torch::Tensor parameter;
     torch::Tensor momentum;
-    double rate_share;
-    std::vector<int64_t>
-        part_rows;  // a matrix that holds several, one above the other, is updated as several
+    double lr_scale;
+    std::vector<int64_t> part_rows;  // each part is orthogonalised on its own
   };
   void step_muon(double learning_rate);
-  void add_to_adam(const std::string& name, const torch::Tensor& parameter, double rate_share);
+  void add_to_adam(const TrainedParameter& parameter);
 
   TrainConfig config_;
   std::vector<AdamGroup> groups_;
@@ -49,8 +51,8 @@ class Optimizer {
   NamedTensors state_;
 };
 
-// The orthogonal matrix nearest to each, approximately, by five Newton-Schulz steps. matrices: [count, rows,
-// columns], rows ≤ columns.
+// Approximates the nearest (semi-)orthogonal matrix of each by five Newton-Schulz iterations. matrices:
+// [count, rows, columns], rows ≤ columns.
 torch::Tensor orthogonalise(const torch::Tensor& matrices);
 
 }  // namespace calque

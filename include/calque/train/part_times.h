@@ -1,6 +1,5 @@
-// PartTimes: where the time of a computation goes, by the kind of work: matrix products, attention, norms,
-// and so on. It listens to LibTorch's own record of operations, in which our kernels name themselves
-// (RECORD_USER_SCOPE).
+// PartTimes: where the time goes, by kind of work: matrix products, attention, norms, and so on. It listens
+// to LibTorch's record of operations, in which our kernels name themselves (RECORD_USER_SCOPE).
 #pragma once
 
 #include <ATen/record_function.h>
@@ -12,13 +11,13 @@ namespace calque {
 
 class PartTimes {
  public:
-  PartTimes();   // counts from here …
-  ~PartTimes();  // … to here; only one at a time
+  PartTimes();  // measures while it is alive; only one at a time
+  ~PartTimes();
   PartTimes(const PartTimes&) = delete;
   PartTimes& operator=(const PartTimes&) = delete;
 
-  // Seconds on the calling thread: products, and the parts that named themselves. What is inside a part
-  // counts as the part's, but for products; all of the optimizer is the optimizer's.
+  // Seconds on the calling thread, of matrix products and of the named parts. Products inside a part count as
+  // products, except inside the optimizer.
   std::map<std::string, double> seconds() const;
 
  private:

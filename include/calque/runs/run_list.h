@@ -1,0 +1,39 @@
+// RunList: the runs in a folder, and what its cache holds.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace calque {
+
+struct RunSummary {
+  std::string name;
+  std::string state;  // done, interrupted, training, stopped, or empty
+  int64_t step = 0;
+  std::optional<double> bleu = {};  // of the newest evaluation, else the best at a validation
+  int64_t bytes = 0;
+  double age_seconds = 0;  // since the last change
+
+  nlohmann::json to_json() const;
+};
+
+std::vector<RunSummary> list_runs(const std::filesystem::path& runs);  // the newest first
+std::string runs_table(const std::vector<RunSummary>& runs);
+
+// Deletes a run at once: it is moved away, then removed. One that is being trained is refused.
+void remove_run(const std::filesystem::path& runs, const std::string& name);
+
+struct CachedFile {
+  std::filesystem::path path;
+  int64_t bytes = 0;
+  double age_seconds = 0;  // since it was used last
+};
+std::vector<CachedFile> list_cache(const std::filesystem::path& cache);  // the oldest first
+// Deletes what was not used for so long, and returns it.
+std::vector<CachedFile> prune_cache(const std::filesystem::path& cache, double older_than_seconds);
+
+}  // namespace calque

@@ -1,0 +1,52 @@
+// MetricsLog: what a run reports while it trains: lines of metrics.jsonl, TensorBoard scalars, and a progress
+// line with speed and remaining time for the person who watches.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "calque/data/batch.h"
+#include "calque/model/decoder.h"
+#include "calque/runs/run_config.h"
+#include "calque/runs/run_folder.h"
+#include "calque/train/event_file.h"
+#include "calque/train/trainer.h"
+
+namespace calque {
+
+class MetricsLog {
+ public:
+  // Drops the lines after `state.step` that a run left behind which was killed later.
+  MetricsLog(const RunFolder& folder, const RunConfig& config, const Decoder& decoder,
+             const TrainerState& state, const RunState& run);
+
+  struct Step {
+    const Batch& batch;
+    const StepResult& result;
+    double learning_rate;
+    double step_seconds, waited_seconds;  // computing, and waiting for the batch
+    double fraction_done, run_seconds;
+  };
+  void record_step(const Step& step, const TrainerState& state);
+  void record(const TrainerState& state, double run_seconds, const nlohmann::json& values);
+
+ private:
+  void append(const nlohmann::json& line);
+  double window_speed() const;
+  double fraction_of_limit() const;
+  std::string progress_line(const Step& step, const TrainerState& state) const;
+
+  std::filesystem::path file_;
+  const TrainConfig config_;
+  const Decoder& decoder_;
+  double limit_flops_;  // of this machine's matrix products
+  std::unique_ptr<EventFile> events_;
+  struct {
+    double loss = 0, labels = 0, tokens = 0, seconds = 0, waited = 0;
+  } window_;  // since the last line
+  std::chrono::steady_clock::time_point last_live_line_, last_plain_line_;
+};
+
+}  // namespace calque

@@ -1,0 +1,38 @@
+// The parts of a training run, built from its configuration: device, tokenizer, model, batches.
+#pragma once
+
+#include <torch/types.h>
+
+#include <memory>
+#include <vector>
+
+#include "calque/data/batch_stream.h"
+#include "calque/data/data_cache.h"
+#include "calque/data/tokenizer.h"
+#include "calque/model/decoder.h"
+#include "calque/runs/run_config.h"
+#include "calque/train/optimizer.h"
+
+namespace calque {
+
+torch::Device choose_device(DeviceKind kind);
+
+BatchStreamOptions stream_options(const RunConfig& config);
+struct ValidationBatches {
+  std::vector<Batch> batches;
+  int64_t skipped = 0;  // pairs that are left out: too long, or with an empty side
+};
+ValidationBatches validation_batches(const RunConfig& config, const Tokenizer& tokenizer, DataCache& cache);
+
+// The base model's tokenizer where the run starts from one, else the configured one.
+Tokenizer choose_tokenizer(const RunConfig& config, DataCache& cache);
+
+// The model with its weights initialised, or taken from the base model and frozen or adapted as configured.
+// Lengths that fit neither the model nor a batch are refused by their keys.
+std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& tokenizer,
+                                    const torch::Device& device);
+
+// The parameters to train, each with its own fraction of the learning rate.
+std::vector<TrainedParameter> trained_parameters(const Decoder& decoder, const FinetuneConfig& config);
+
+}  // namespace calque

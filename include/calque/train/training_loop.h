@@ -1,0 +1,42 @@
+// TrainingLoop: a run from its configuration, from the beginning or from where it stopped, to its end: the
+// call behind `calque train` and `calque resume`.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "calque/runs/run_config.h"
+#include "calque/train/run_state.h"
+
+namespace calque {
+
+struct TrainingOptions {
+  std::filesystem::path runs = "runs";
+  bool resume = false;
+  bool fresh = false;
+
+  std::filesystem::path cache() const { return runs / ".cache"; }
+};
+
+enum class TrainingEnd { limit, patience, interrupted };
+
+struct TrainingResult {
+  TrainingEnd end = TrainingEnd::limit;
+  std::string reason;         // the limit that was reached: "train.steps=1500"
+  std::filesystem::path run;  // its folder
+  TrainerState trainer;
+  RunState state;
+  int64_t parameters = 0;
+  int64_t trained_parameters = 0;
+  bool has_validation = false, has_bleu = false;
+
+  nlohmann::json to_json() const;
+};
+
+// `config` of a resumed run is its stored configuration, with what the user changed.
+TrainingResult train(const RunConfig& config, const TrainingOptions& options);
+
+}  // namespace calque

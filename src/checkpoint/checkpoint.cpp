@@ -1,0 +1,222 @@
+#include "calque/checkpoint/checkpoint.h"
+
+#include "calque/base/error.h"
+#include "calque/base/file.h"
+#include "calque/base/hash.h"
+#include "calque/base/json.h"
+#include "calque/checkpoint/hf_config.h"
+#include "calque/checkpoint/weight_names.h"
+#include "calque/model/lora.h"
+
+namespace calque {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+// The tokenizer_config.json that `transformers` needs beside the tokenizer's file.
+json tokenizer_settings(const Tokenizer& tokenizer) {
+  json settings = {{"bos_token", tokenizer.piece(tokenizer.begin_id())},
+                   {"eos_token", tokenizer.piece(tokenizer.end_id())},
+                   {"clean_up_tokenization_spaces", false}};
+  if (std::string(tokenizer.file_name()) == "tokenizer.json") {
+    settings["tokenizer_class"] = "PreTrainedTokenizerFast";
+    return settings;
+  }
+  settings.update({{"tokenizer_class", "LlamaTokenizer"},
+                   {"unk_token", tokenizer.piece(tokenizer.unknown_id())},
+                   {"add_bos_token", true},
+                   {"add_eos_token", false},
+                   {"add_prefix_space", true},
+                   {"legacy", false}});
+  return settings;
+}
+
+}  // namespace
+
+void write_checkpoint(const fs::path& folder, const CheckpointContent& content) {
+  const fs::path temporary = folder.parent_path() / ("." + folder.filename().string() + ".tmp");
+  fs::remove_all(temporary);  // left behind by a killed process
+  fs::create_directories(temporary);
+  if (content.adapters.empty()) {
+    write_safetensors(temporary / "model.safetensors", content.weights, {{"format", "pt"}});
+  } else {
+    write_safetensors(temporary / "adapters.safetensors", content.adapters, {});
+  }
+  json config = content.config;
+  if (!content.tokenizer.empty()) {
+    const Tokenizer tokenizer = Tokenizer::from_bytes(content.tokenizer, "tokenizer");
+    config["bos_token_id"] = tokenizer.begin_id();
+    config["eos_token_id"] = tokenizer.end_id();
+    write_file(temporary / content.tokenizer_file, content.tokenizer);
+    write_file(temporary / "tokenizer_config.json", tokenizer_settings(tokenizer).dump(2) + "\n");
+  }
+  write_file(temporary / "config.json", config.dump(2) + "\n");
+  if (!content.readme.empty()) write_file(temporary / "README.md", content.readme);
+  if (!content.progress.is_null())
+    write_safetensors(temporary / "state.safetensors", content.state,
+                      {{"progress", content.progress.dump()}});
+  json manifest = json::object();
+  for (const auto& entry : fs::directory_iterator(temporary))
+    manifest[entry.path().filename().string()] = hex(hash_file(entry.path()));
+  write_file(temporary / "manifest.json", manifest.dump(2) + "\n");
+  replace_folder(temporary, folder);
+}
+
+namespace {
+
+json read_manifest(const fs::path& folder) {
+  if (!fs::exists(folder / "manifest.json")) return nullptr;
+  json manifest = parse_json(read_file(folder / "manifest.json"), (folder / "manifest.json").string());
+  if (!manifest.is_object())
+    throw UserError(
+        fmt::format("{}: expected a JSON object with checksums", (folder / "manifest.json").string()));
+  return manifest;
+}
+
+constexpr const char* state_file = "state.safetensors";
+
+}  // namespace
+
+void link_checkpoint(const fs::path& from, const fs::path& to) {
+  const fs::path temporary = to.parent_path() / ("." + to.filename().string() + ".tmp");
+  fs::remove_all(temporary);
+  fs::create_directories(temporary);
+  json manifest = read_manifest(from);
+  for (const auto& [name, checksum] : manifest.items()) {
+    if (name != state_file) link_or_copy(from / name, temporary);
+  }
+  manifest.erase(state_file);
+  write_file(temporary / "manifest.json", manifest.dump(2) + "\n");
+  replace_folder(temporary, to);
+}
+
+bool same_model(const fs::path& a, const fs::path& b) {
+  json left = read_manifest(a), right = read_manifest(b);
+  for (json* manifest : {&left, &right}) {
+    if (manifest->is_object()) manifest->erase(state_file);
+  }
+  return left.is_object() && left == right;
+}
+
+Checkpoint::Checkpoint(fs::path folder) : folder_(std::move(folder)) {
+  if (!fs::is_directory(folder_)) throw UserError(fmt::format("{}: no such checkpoint", folder_.string()));
+  const fs::path file = folder_ / "config.json";
+  const json config = parse_json(read_file(file), file.string());
+  try {
+    config_ = read_hf_config(config, file.string());
+  } catch (const json::exception& error) {
+    throw UserError(fmt::format("{}: a value has the wrong type: {}", file.string(), error.what()));
+  }
+  manifest_ = read_manifest(folder_);
+  checked("config.json");
+}
+
+fs::path Checkpoint::checked(const std::string& name) const {
+  const fs::path file = folder_ / name;
+  if (manifest_.is_object() && manifest_.contains(name) && hex(hash_file(file)) != manifest_[name]) {
+    throw UserError(
+        fmt::format("{}: damaged: its checksum differs from the one in manifest.json", file.string()),
+        "use another checkpoint of the run");
+  }
+  return file;
+}
+
+std::shared_ptr<Decoder> Checkpoint::make_decoder() const {
+  const bool adapted = fs::exists(folder_ / "adapters.safetensors");
+  if (!adapted) {
+    int64_t weights = 0;
+    const Safetensors file(folder_ / "model.safetensors");
+    for (const auto& [name, entry] : file.entries()) weights += c10::multiply_integers(entry.shape);
+    check_weight_count(config_, weights, folder_.string());
+  }
+  auto decoder = std::make_shared<Decoder>(config_);
+  if (!adapted) {
+    load_into(*decoder);
+    return decoder;
+  }
+  const json own = json::parse(read_file(checked("config.json")))["calque"];
+  const json lora = own.value("lora", json::object());
+  const fs::path base = find_base(own);
+  load_weights(*decoder, Safetensors(base / "model.safetensors"), base.string());
+  add_adapters(*decoder,
+               {lora.value("rank", int64_t{1}), lora.value("scale", 1.0), 0,
+                lora.value(lora.contains("target_modules") ? "target_modules" : "matrices",
+                           std::vector<std::string>{}),
+                lora.value("first_layer", int64_t{0})},
+               0, WeightPrecision::float32);
+  load_adapters_into(*decoder);
+  return merge_adapters(*decoder);
+}
+
+// Looks for the base model in the run's own copy, then where it was when the adapters were trained.
+fs::path Checkpoint::find_base(const json& own) const {
+  const std::string hash = own.value("base_hash", "");
+  std::vector<fs::path> candidates;
+  if (own.contains("base_inside")) candidates.push_back(folder_ / own.value("base_inside", ""));
+  candidates.emplace_back(own.value("base", ""));
+  std::string tried;
+  for (const fs::path& base : candidates) {
+    const fs::path weights = base / "model.safetensors";
+    const bool exists = fs::exists(weights);
+    if (exists && hex(hash_file(weights)) == hash) return base;
+    tried += fmt::format("{}{} ({})", tried.empty() ? "" : ", ", base.lexically_normal().string(),
+                         exists ? "a different model: its checksum differs" : "does not exist");
+  }
+  throw UserError(
+      fmt::format("{}: the base model of its adapters was not found; tried {}", folder_.string(), tried),
+      "adapters need the base model that they were trained on");
+}
+
+void Checkpoint::load_adapters_into(const Decoder& decoder) const {
+  const torch::NoGradGuard no_gradients;
+  const fs::path file = checked("adapters.safetensors");
+  const Safetensors adapters(file);
+  for (const auto& parameter : decoder.named_parameters()) {
+    if (parameter.key().find("adapter_") == std::string::npos) continue;
+    const torch::Tensor value = adapters.tensor(parameter.key());
+    if (value.sizes() != parameter.value().sizes())
+      throw UserError(fmt::format("{}: {} has shape [{}], expected [{}]", file.string(), parameter.key(),
+                                  fmt::join(value.sizes(), ", "),
+                                  fmt::join(parameter.value().sizes(), ", ")));
+    parameter.value().copy_(value);
+  }
+}
+
+void Checkpoint::load_into(const Decoder& decoder) const {
+  const fs::path file = checked("model.safetensors");
+  load_weights(decoder, Safetensors(file), file.string());
+}
+
+void Checkpoint::check_files() const {
+  if (!manifest_.is_object()) return;
+  for (const auto& [name, checksum] : manifest_.items()) checked(fs::path(name).filename().string());
+}
+
+bool Checkpoint::has_tokenizer() const {
+  return fs::exists(folder_ / "tokenizer.model") || fs::exists(folder_ / "tokenizer.json");
+}
+
+Tokenizer Checkpoint::tokenizer() const {
+  if (!has_tokenizer()) {
+    throw UserError(fmt::format("{}: the checkpoint has no tokenizer", folder_.string()),
+                    "`calque import SOURCE CHECKPOINT --tokenizer FILE` adds one");
+  }
+  return Tokenizer::load(
+      checked(fs::exists(folder_ / "tokenizer.model") ? "tokenizer.model" : "tokenizer.json"));
+}
+
+std::string Checkpoint::adapter_base_hash() const {
+  const json config = json::parse(read_file(checked("config.json")));
+  return config.value("calque", json::object()).value("base_hash", "");
+}
+
+Safetensors Checkpoint::state() const { return Safetensors(checked("state.safetensors")); }
+
+json Checkpoint::progress() const {
+  const auto metadata = state().metadata();
+  const auto found = metadata.find("progress");
+  return found == metadata.end() ? json::object() : json::parse(found->second);
+}
+
+}  // namespace calque

@@ -1,0 +1,67 @@
+#include "calque/data/data_cache.h"
+
+#include "calque/base/config.h"
+#include "calque/base/error.h"
+#include "calque/base/hash.h"
+#include "calque/data/tokenizer_training.h"
+
+namespace calque {
+namespace fs = std::filesystem;
+
+namespace {
+
+// By its time, so that what is not used for long can be pruned.
+void mark_used(const fs::path& path) {
+  std::error_code ignored;
+  fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
+}
+
+}  // namespace
+
+DataCache::DataCache(fs::path folder, int threads) : folder_(std::move(folder)), threads_(threads) {}
+
+uint64_t DataCache::corpus_hash(const Corpus& corpus) {
+  std::string key;
+  for (const CorpusPart& part : corpus) {
+    key += part.is_text() ? "text\n" : "pairs\n";
+    for (const fs::path& file : part.files()) key += file.string() + '\n';
+    key += std::to_string(part.first) + '\n';
+  }
+  const auto found = hashes_.find(key);
+  return found != hashes_.end() ? found->second : hashes_[key] = hash_corpus(corpus);
+}
+
+Tokenizer DataCache::tokenizer(const TokenizerConfig& config, const Corpus& train) {
+  if (!config.path.empty()) return Tokenizer::load(config.path);
+  if (train.empty()) {
+    throw UserError("data.train is empty: there is no text to train a tokenizer on",
+                    "set data.train or tokenizer.path");
+  }
+  TokenizerConfig training_config = config;
+  training_config.sampling = 0;  // affects how the tokenizer is used, not how it is trained
+  const uint64_t key = mix(corpus_hash(train), hash_bytes(show_config(fields(training_config), {}, false)));
+  const fs::path path = folder_ / fmt::format("{}.model", hex(key));
+  if (fs::exists(path)) {
+    mark_used(path);
+    return Tokenizer::load(path);
+  }
+  Tokenizer tokenizer = train_tokenizer(config, train, threads_);
+  write_file(path, tokenizer.serialized());
+  return tokenizer;
+}
+
+TokenStore DataCache::tokens(const Corpus& corpus, const Tokenizer& tokenizer, TokenStoreOptions options) {
+  options.corpus_hash = corpus_hash(corpus);
+  const uint64_t key = token_store_key(corpus, tokenizer, options);
+  return tokens_at(folder_ / fmt::format("{}.tokens", hex(key)), corpus, tokenizer, options);
+}
+
+TokenStore DataCache::tokens_at(const fs::path& path, const Corpus& corpus, const Tokenizer& tokenizer,
+                                TokenStoreOptions options) {
+  options.threads = threads_;
+  options.corpus_hash = corpus_hash(corpus);
+  if (fs::exists(path)) mark_used(path);
+  return TokenStore::open_or_build(path, corpus, tokenizer, options);
+}
+
+}  // namespace calque

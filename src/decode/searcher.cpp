@@ -1,0 +1,394 @@
+#include "searcher.h"
+
+#include <torch/types.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "calque/base/error.h"
+#include "calque/base/hash.h"
+#include "calque/decode/sampling.h"
+
+namespace calque {
+namespace {
+
+// Defer beams that are this many nats behind the best until the others fail to fill the beam. A smaller value
+// would save few more rows and take many more passes.
+constexpr double defer_margin = 4;
+
+double penalty(const DecodeConfig& config, int64_t tokens) {
+  return std::pow((5.0 + static_cast<double>(tokens)) / 6.0, config.length_penalty);
+}
+
+// Bans the tokens that would repeat an n-gram of the translation.
+void ban_repeats(const std::vector<int32_t>& tokens, int64_t order, int64_t row,
+                 std::vector<BannedToken>& bans) {
+  const auto count = static_cast<int64_t>(tokens.size());
+  if (order < 1 || count < order) return;
+  const auto last = tokens.end() - (order - 1);
+  for (int64_t begin = 0; begin + order <= count; ++begin) {
+    if (std::equal(last, tokens.end(), tokens.begin() + begin))
+      bans.push_back({row, tokens[static_cast<size_t>(begin + order - 1)]});
+  }
+}
+
+Hypothesis with(const Hypothesis& so_far, float log_probability) {
+  Hypothesis longer = so_far;
+  longer.token_log_probabilities.push_back(log_probability);
+  longer.log_probability += log_probability;
+  return longer;
+}
+
+}  // namespace
+
+Searcher::Searcher(const Decoder& decoder, const SearchOptions& options)
+    : decoder_(decoder),
+      options_(options),
+      config_(options.decode),
+      device_(decoder_.device()),
+      cache_(decoder_) {}
+
+bool Searcher::run(RequestQueue& queue, int64_t first, int64_t most, const RequestProgress& progress) {
+  for (;;) {
+    admit(queue, std::exchange(first, most));
+    if (sentences_.empty()) return true;
+    if (!std::exchange(shared_is_read_, true)) read_shared();
+    step();
+    for (size_t i = 0; i < sentences_.size();) {
+      Sentence& sentence = *sentences_[i];
+      if (is_done(sentence) && !begin_list(sentence)) {
+        deliver(sentence, queue);
+        sentences_.erase(sentences_.begin() + static_cast<int64_t>(i));
+        continue;
+      }
+      if (progress && sentence.is_read &&
+          !progress(sentence.request.id, sentence.beams.front().so_far.tokens))
+        return false;
+      ++i;
+    }
+  }
+}
+
+void Searcher::admit(RequestQueue& queue, int64_t most) {
+  while (static_cast<int64_t>(sentences_.size()) < most) {
+    auto request = queue.next();
+    if (!request) return;
+    auto sentence = std::make_unique<Sentence>();
+    const SequenceFormat& format = options_.format;
+    auto& prompt = sentence->prompt;
+    prompt = format.begin;
+    prompt.insert(prompt.end(), request->source.begin(), request->source.end());
+    prompt.insert(prompt.end(), format.separator.begin(), format.separator.end());
+    if (decoder_.config().is_prefix()) sentence->prefix_rows = static_cast<int64_t>(prompt.size());
+    prompt.insert(prompt.end(), request->prefix.begin(), request->prefix.end());
+    const auto rows = static_cast<int64_t>(prompt.size());
+    if (rows >= decoder_.config().context_length) {
+      throw UserError(fmt::format("a source of {} tokens is too long for a context of {} tokens",
+                                  request->source.size(), decoder_.config().context_length));
+    }
+    sentence->max_tokens = std::min(
+        decoder_.config().context_length - rows,
+        static_cast<int64_t>(config_.max_length_ratio * static_cast<double>(request->source.size())) +
+            config_.max_length_extra);
+    sentence->request = std::move(*request);
+    sentences_.push_back(std::move(sentence));
+  }
+}
+
+// How many of a sentence's beams to run through the model. No continuation is more probable than its beam,
+// so beams far behind the best are deferred: they are not needed if the others fill the beam.
+size_t Searcher::beams_to_query(const Sentence& sentence) const {
+  const auto& beams = sentence.beams;
+  if (config_.sample) return beams.size();
+  size_t count = sentence.scored + 1;
+  while (count < beams.size() &&
+         beams[count].so_far.log_probability > beams.front().so_far.log_probability - defer_margin)
+    ++count;
+  return count;
+}
+
+// One pass for some or all beams of all sentences. Sentences with enough scored beams are extended by one
+// token.
+void Searcher::step() {
+  std::vector<int64_t> tokens, positions, query_rows;
+  Layout layout;
+  layout.offsets = {0};
+  layout.query_offsets = {0};
+  PassRows rows;
+  const auto end_pair = [&](int64_t prefix_rows) {  // its last row is the query
+    layout.offsets.push_back(static_cast<int64_t>(tokens.size()));
+    layout.prefix_ends.push_back(0);
+    query_rows.push_back(static_cast<int64_t>(tokens.size()) - 1);
+    layout.query_offsets.push_back(static_cast<int64_t>(query_rows.size()));
+    rows.visible_offsets.push_back(static_cast<int64_t>(rows.visible.size()));
+    rows.prefix_lengths.push_back(prefix_rows);
+  };
+  const auto see = [&](const std::vector<int32_t>& slots) {
+    rows.visible.insert(rows.visible.end(), slots.begin(), slots.end());
+  };
+  std::vector<BannedToken> bans;
+  for (const auto& sentence : sentences_) {
+    if (!sentence->is_read) {
+      sentence->is_read = true;
+      sentence->prompt_slots = shared_slots_;
+      while (sentence->prompt_slots.size() < sentence->prompt.size()) {
+        positions.push_back(static_cast<int64_t>(sentence->prompt_slots.size()));
+        tokens.push_back(sentence->prompt[sentence->prompt_slots.size()]);
+        sentence->prompt_slots.push_back(cache_.take());
+        rows.slots.push_back(sentence->prompt_slots.back());
+      }
+      see(sentence->prompt_slots);
+      end_pair(sentence->prefix_rows);
+      Beam first;
+      first.so_far.tokens = sentence->request.prefix;
+      sentence->beams.assign(config_.sample ? static_cast<size_t>(width()) : 1, first);
+      sentence->queried = 1;  // the prompt is one row, whatever the number of beams
+      ban_repeats(first.so_far.tokens, sentence->no_repeat_ngram(config_),
+                  static_cast<int64_t>(query_rows.size()) - 1, bans);
+      continue;
+    }
+    sentence->queried = beams_to_query(*sentence);
+    for (size_t i = sentence->scored; i < sentence->queried; ++i) {
+      Beam& beam = sentence->beams[i];
+      const int32_t slot = cache_.take();
+      sentence->target_slots.push_back(slot);
+      positions.push_back(static_cast<int64_t>(sentence->prompt.size() + beam.slots.size()));
+      beam.slots.push_back(slot);
+      rows.slots.push_back(slot);
+      tokens.push_back(beam.so_far.tokens.back());
+      see(sentence->prompt_slots);
+      see(beam.slots);
+      end_pair(0);
+      ban_repeats(beam.so_far.tokens, sentence->no_repeat_ngram(config_),
+                  static_cast<int64_t>(query_rows.size()) - 1, bans);
+    }
+  }
+  layout.positions = index_tensor(positions, device_);
+  layout.query_rows = index_tensor(query_rows, device_);
+  const torch::Tensor logits = run(tokens, layout, rows);
+  int64_t row = 0;
+  if (config_.sample) {
+    const torch::Tensor all = logits.to(torch::kCPU, torch::kFloat32).contiguous();
+    for (const auto& sentence : sentences_) row += draw(*sentence, all, row, bans);
+    return;
+  }
+  const Candidates candidates = top_candidates(logits, 2 * width(), options_.forbidden, bans);
+  for (const auto& sentence : sentences_) row += extend(*sentence, candidates, row);
+}
+
+torch::Tensor Searcher::run(const std::vector<int64_t>& tokens, const Layout& layout,
+                            const PassRows& rows) const {
+  return decoder_.logits(
+      index_tensor(tokens, device_), layout,
+      {{rows.slots, rows.visible, rows.visible_offsets, rows.prefix_lengths}, cache_.layers()},
+      options_.hook);
+}
+
+// Reads the common beginning of all prompts (few-shot examples) once. Causal attention only, where no row
+// depends on what follows; a single <s> is not worth a pass.
+void Searcher::read_shared() {
+  const auto& begin = options_.format.begin;
+  if (decoder_.config().attention != AttentionKind::causal || begin.size() < 2) return;
+  std::vector<int64_t> positions(begin.size());
+  std::iota(positions.begin(), positions.end(), 0);
+  while (shared_slots_.size() < begin.size()) shared_slots_.push_back(cache_.take());
+  const auto rows = static_cast<int64_t>(begin.size());
+  Layout layout;
+  layout.offsets = {0, rows};
+  layout.prefix_ends = {0};
+  layout.query_offsets = {0, 1};
+  layout.positions = index_tensor(positions, device_);
+  layout.query_rows = index_tensor({rows - 1}, device_);
+  run({begin.begin(), begin.end()}, layout, {shared_slots_, shared_slots_, {0, rows}, {0}});
+}
+
+void Searcher::end(std::vector<Hypothesis>& ended, Hypothesis hypothesis, bool by_itself) const {
+  hypothesis.ended = by_itself;
+  hypothesis.score = hypothesis.log_probability /
+                     penalty(config_, static_cast<int64_t>(hypothesis.token_log_probabilities.size()));
+  ended.push_back(std::move(hypothesis));
+}
+
+// Takes the candidates of the queried beams, and keeps the best continuations of all beams as soon as they
+// are certain. Returns how many rows the sentence had in the pass.
+int64_t Searcher::extend(Sentence& sentence, const Candidates& candidates, int64_t first_row) {
+  auto& choices = sentence.choices;
+  const auto rows = static_cast<int64_t>(sentence.queried - sentence.scored);
+  for (int64_t row = first_row; sentence.scored < sentence.queried; ++sentence.scored, ++row) {
+    for (int64_t i = row * candidates.count; i < (row + 1) * candidates.count; ++i) {
+      if (candidates.tokens[static_cast<size_t>(i)] < 0) continue;
+      const float gain = candidates.log_probabilities[static_cast<size_t>(i)];
+      choices.push_back({sentence.scored, candidates.tokens[static_cast<size_t>(i)], gain,
+                         sentence.beams[sentence.scored].so_far.log_probability + gain});
+    }
+  }
+  // Ties go to the better beam, then to the lower token: the order in which they stand.
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const Choice& a, const Choice& b) { return a.total > b.total; });
+  grow(sentence);
+  return rows;
+}
+
+// Extends the beams by one token, unless a beam that is not scored yet could change which are kept.
+void Searcher::grow(Sentence& sentence) {
+  const double best_of_the_rest = sentence.scored < sentence.beams.size()
+                                      ? sentence.beams[sentence.scored].so_far.log_probability
+                                      : -std::numeric_limits<double>::infinity();
+  std::vector<Beam> longer;
+  std::vector<Hypothesis> ended = sentence.ended;
+  // With early stopping a finished translation keeps its place in the beam.
+  const auto is_full = [&] {
+    return static_cast<int64_t>(longer.size() + (config_.early_stopping ? ended.size() : 0)) >= width();
+  };
+  for (size_t rank = 0; rank < sentence.choices.size() && !is_full(); ++rank) {
+    const Choice& choice = sentence.choices[rank];
+    if (choice.total < best_of_the_rest) return;
+    const Beam& parent = sentence.beams[choice.beam];
+    Hypothesis hypothesis = with(parent.so_far, choice.log_probability);
+    if (choice.token == options_.format.end) {
+      if (static_cast<int64_t>(rank) < width() && !cannot_win(sentence, ended, hypothesis))
+        end(ended, std::move(hypothesis), true);
+      continue;
+    }
+    hypothesis.tokens.push_back(choice.token);
+    longer.push_back({std::move(hypothesis), parent.slots});
+  }
+  if (!is_full() && sentence.scored < sentence.beams.size()) return;
+  // Beams are sorted by log-probability: those that cannot win are the last.
+  while (!longer.empty() && cannot_win(sentence, ended, longer.back().so_far)) longer.pop_back();
+  sentence.beams = std::move(longer);
+  sentence.ended = std::move(ended);
+  sentence.choices.clear();
+  sentence.queried = sentence.scored = 0;
+  free_dead_slots(sentence);
+}
+
+// Gives the cache rows back that no beam refers to any more.
+void Searcher::free_dead_slots(Sentence& sentence) {
+  is_alive_.resize(static_cast<size_t>(cache_.capacity()));
+  for (const Beam& beam : sentence.beams) {
+    for (const int32_t slot : beam.slots) is_alive_[static_cast<size_t>(slot)] = 1;
+  }
+  std::vector<int32_t> dead;
+  std::erase_if(sentence.target_slots, [&](int32_t slot) {
+    if (is_alive_[static_cast<size_t>(slot)] == 0) dead.push_back(slot);
+    return is_alive_[static_cast<size_t>(slot)] == 0;
+  });
+  cache_.give_back(dead);
+  for (const int32_t slot : sentence.target_slots) is_alive_[static_cast<size_t>(slot)] = 0;
+}
+
+// True if it cannot become one of the n best, even if all further tokens had probability 1 up to the length
+// limit.
+bool Searcher::cannot_win(const Sentence& sentence, const std::vector<Hypothesis>& ended,
+                          const Hypothesis& so_far) const {
+  const double possible = so_far.log_probability / penalty(config_, sentence.max_tokens);
+  return std::count_if(ended.begin(), ended.end(),
+                       [&](const Hypothesis& one) { return one.score >= possible; }) >= sentence.wanted;
+}
+
+// Samples one token per beam: a pure function of the seed, the request, the beam and the position.
+int64_t Searcher::draw(Sentence& sentence, const torch::Tensor& logits, int64_t first_row,
+                       const std::vector<BannedToken>& bans) {
+  const bool from_prompt = sentence.target_slots.empty();
+  const int64_t vocabulary = logits.size(1);
+  std::vector<Beam> longer;
+  for (size_t beam = 0; beam < sentence.beams.size(); ++beam) {
+    const int64_t row = first_row + (from_prompt ? 0 : static_cast<int64_t>(beam));
+    const float* values = logits.const_data_ptr<float>() + row * vocabulary;
+    std::vector<double> weights(values, values + vocabulary);
+    const double largest = *std::max_element(weights.begin(), weights.end());
+    double sum = 0;
+    for (const double value : weights) sum += std::exp(value - largest);
+    const double log_sum = largest + std::log(sum);
+    for (const int32_t token : options_.forbidden) weights[static_cast<size_t>(token)] = -INFINITY;
+    for (const BannedToken& ban : bans) {
+      if (ban.row == row) weights[static_cast<size_t>(ban.token)] = -INFINITY;
+    }
+    Beam& parent = sentence.beams[beam];
+    const uint64_t seed =
+        mix(mix(static_cast<uint64_t>(config_.seed), static_cast<uint64_t>(sentence.request.id)), beam,
+            parent.so_far.token_log_probabilities.size());
+    const auto token = static_cast<int32_t>(draw_token(weights, config_, seed));
+    Hypothesis hypothesis =
+        with(parent.so_far, static_cast<float>(static_cast<double>(values[token]) - log_sum));
+    if (token == options_.format.end) {
+      end(sentence.ended, std::move(hypothesis), true);
+    } else {
+      hypothesis.tokens.push_back(token);
+      longer.push_back({std::move(hypothesis), parent.slots});
+    }
+  }
+  sentence.beams = std::move(longer);
+  return static_cast<int64_t>(std::exchange(sentence.queried, 0));
+}
+
+bool Searcher::is_done(Sentence& sentence) const {
+  if (sentence.beams.empty()) return true;
+  const auto tokens = static_cast<int64_t>(sentence.beams.front().so_far.token_log_probabilities.size());
+  if (tokens >= sentence.max_tokens) {
+    if (config_.sample) {
+      for (const Beam& beam : sentence.beams) end(sentence.ended, beam.so_far, false);
+    } else if (static_cast<int64_t>(sentence.ended.size()) < sentence.wanted) {
+      for (const Beam& beam : sentence.beams) {
+        if (static_cast<int64_t>(sentence.ended.size()) < sentence.wanted)
+          end(sentence.ended, beam.so_far, false);
+      }
+    }
+    return true;
+  }
+  return config_.early_stopping && !config_.sample && static_cast<int64_t>(sentence.ended.size()) >= width();
+}
+
+namespace {
+
+void sort_by_score(std::vector<Hypothesis>& hypotheses) {
+  std::stable_sort(hypotheses.begin(), hypotheses.end(),
+                   [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+}
+
+}  // namespace
+
+void Searcher::give_back(Sentence& sentence) {
+  if (sentence.prompt_slots.size() > shared_slots_.size())
+    cache_.give_back(std::span(sentence.prompt_slots).subspan(shared_slots_.size()));
+  cache_.give_back(sentence.target_slots);
+  sentence.prompt_slots.clear();
+  sentence.target_slots.clear();
+}
+
+// Starts again for the whole list, once the best translation is known. False: nothing more is wanted.
+bool Searcher::begin_list(Sentence& sentence) {
+  if (config_.sample || sentence.wanted == config_.nbest) return false;
+  sort_by_score(sentence.ended);
+  sentence.best = sentence.ended.front();
+  sentence.wanted = config_.nbest;
+  give_back(sentence);
+  sentence.is_read = false;
+  sentence.beams.clear();
+  sentence.ended.clear();
+  sentence.choices.clear();
+  sentence.queried = sentence.scored = 0;
+  return true;
+}
+
+void Searcher::deliver(Sentence& sentence, RequestQueue& queue) {
+  give_back(sentence);
+  auto& ended = sentence.ended;
+  sort_by_score(ended);
+  if (sentence.best) {
+    std::erase_if(ended, [&](const Hypothesis& one) { return one.tokens == sentence.best->tokens; });
+    ended.insert(ended.begin(), *sentence.best);
+  }
+  if (static_cast<int64_t>(ended.size()) > config_.nbest) ended.resize(static_cast<size_t>(config_.nbest));
+  queue.done(sentence.request.id, std::move(ended));
+}
+
+void Searcher::reset() {
+  for (const auto& sentence : sentences_) give_back(*sentence);
+  sentences_.clear();
+}
+
+}  // namespace calque

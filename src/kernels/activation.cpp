@@ -1,0 +1,79 @@
+#include "calque/kernels/activation.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/types.h>
+
+#include "fast.h"
+#include "simd_loops.h"
+
+namespace calque {
+namespace {
+
+using torch::Tensor;
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr int64_t rows_per_task = 32;
+
+Tensor fast_gated(const Tensor& x, bool gelu) {
+  RECORD_USER_SCOPE("activation");
+  const int64_t size = x.size(1) / 2;
+  const Tensor y = fast_empty({x.size(0), size});
+  const float* from = x.const_data_ptr<float>();
+  float* to = y.mutable_data_ptr<float>();
+  at::parallel_for(0, x.size(0), rows_per_task, [&](int64_t begin, int64_t end) {
+    simd::gated_forward(from, gelu, size, to, begin, end);
+  });
+  return y;
+}
+
+// Saves its input only: computing act(gate) again is cheaper than storing it.
+class FastGated : public torch::autograd::Function<FastGated> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& given, bool gelu) {
+    const Tensor x = given.contiguous();
+    context->save_for_backward({x});
+    context->saved_data["gelu"] = gelu;
+    return fast_gated(x, gelu);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    RECORD_USER_SCOPE("activation");
+    const Tensor x = context->get_saved_variables()[0];
+    const bool gelu = context->saved_data["gelu"].toBool();
+    const Tensor dy = gradients[0].contiguous();
+    const Tensor dx = torch::empty_like(x);
+    const float* from = x.const_data_ptr<float>();
+    const float* gradient = dy.const_data_ptr<float>();
+    float* to = dx.mutable_data_ptr<float>();
+    at::parallel_for(0, x.size(0), rows_per_task, [&](int64_t begin, int64_t end) {
+      simd::gated_backward(from, gradient, gelu, dy.size(1), to, begin, end);
+    });
+    return {dx, Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor gated_activation(const Tensor& x, Gate gate) {
+  if (!is_fast(x)) return reference::gated_activation(x, gate);
+  const bool gelu = gate == Gate::gelu;
+  return torch::GradMode::is_enabled() ? FastGated::apply(x, gelu) : fast_gated(x.contiguous(), gelu);
+}
+
+Tensor reference::gated_activation(const Tensor& x, Gate gate) {
+  const auto halves = x.chunk(2, -1);
+  return (gate == Gate::gelu ? torch::gelu(halves[0], "tanh") : torch::silu(halves[0])) * halves[1];
+}
+
+// Inference uses our own loop, whose results are bit-identical for any number of rows.
+Tensor gelu_activation(const Tensor& x) {
+  if (!is_fast(x) || torch::GradMode::is_enabled() || !x.is_contiguous()) return torch::gelu(x, "tanh");
+  const Tensor y = torch::empty_like(x);
+  simd::gelu_forward(x.const_data_ptr<float>(), x.numel(), y.mutable_data_ptr<float>());
+  return y;
+}
+
+}  // namespace calque

@@ -1,0 +1,157 @@
+#include "calque/runs/run_config.h"
+
+#include <algorithm>
+#include <regex>
+#include <sstream>
+#include <thread>
+
+#include "calque/base/config.h"
+#include "calque/base/error.h"
+#include "calque/base/file.h"
+#include "calque/checkpoint/checkpoint.h"
+#include "calque/data/sequence.h"
+
+namespace calque {
+namespace fs = std::filesystem;
+
+namespace {
+
+// The base model comes first: the keys after it override its architecture.
+Fields model_fields(RunConfig& c) {
+  Fields all = fields(c.finetune);
+  for (Field& field : fields(c.model)) all.push_back(std::move(field));
+  return all;
+}
+
+// Reads once to learn the base model, and again with the base's architecture as the defaults.
+template <class Read>
+RunConfig read_with_base(const Read& read) {
+  RunConfig config;
+  read(config);
+  const fs::path base = config.finetune.init_from;
+  if (base.empty() || !fs::exists(base / "config.json")) return config;
+  RunConfig again;
+  again.model = Checkpoint(base).config();
+  again.model.head_size = again.model.head_size_or_default();
+  again.tokenizer.vocabulary = again.model.vocabulary;  // the base's own tokenizer is used
+  // Room for the tokens around source and target.
+  again.data.max_tokens =
+      std::min(again.data.max_tokens, std::max<int64_t>(2, again.model.context_length - 32));
+  read(again);
+  return again;
+}
+
+void resolve(RunConfig& config) {
+  TrainConfig& t = config.train;
+  if (t.steps == 0 && t.epochs == 0 && t.tokens == 0 && t.minutes.value == 0) t.steps = default_steps;
+}
+
+void check_consistency(const RunConfig& config) {
+  if (config.run.find('/') != std::string::npos || config.run.starts_with('.')) {
+    throw UserError(fmt::format("run: \"{}\" cannot be the name of a folder", config.run));
+  }
+  check_corpus(config.data.train, "data.train");
+  check_corpus(config.data.valid, "data.valid");
+  check_corpus(config.data.test, "data.test");
+  check_train(config.train);
+  check_finetune(config.finetune);
+  check_decode(config.decode);
+  check_prompt(config.model.prompt);
+  ModelConfig model = config.model;
+  model.vocabulary = config.tokenizer.vocabulary;  // the real one is known only with the tokenizer
+  check_model(model);
+}
+
+}  // namespace
+
+Fields fields(RunConfig& c) {
+  return {
+      field("run", c.run, "name of the run, whose folder is runs/NAME; empty: the configuration file's name"),
+      field("seed", c.seed, at_least(0), "random seed of everything: weights, data order, dropout"),
+      section("data", fields(c.data), "the corpus"),
+      section("tokenizer", fields(c.tokenizer), "the tokenizer"),
+      section("model", model_fields(c), "the model, or the checkpoint to start from"),
+      section("train", fields(c.train), "the training"),
+      section("decode", fields(c.decode), "the search for translations"),
+  };
+}
+
+namespace {
+
+// Where the first key that a message names was set: "configs/a.yaml:7", "command line", or the file.
+std::string place_of(const std::string& message, const fs::path& file,
+                     const std::vector<std::string>& overrides) {
+  std::smatch key;
+  if (!std::regex_search(message, key, std::regex("(data|tokenizer|model|train|decode)((\\.[a-z_0-9]+)+)")))
+    return file.string();
+  for (const std::string& one : overrides) {
+    if (one.starts_with(key.str() + "=")) return "command line";
+  }
+  YAML::Node node = YAML::Load(read_file(file));
+  std::istringstream parts(key.str());
+  for (std::string part; std::getline(parts, part, '.');) {
+    if (!node.IsMap() || !node[part].IsDefined()) return file.string();
+    node.reset(node[part]);
+  }
+  return node.Mark().line >= 0 ? fmt::format("{}:{}", file.string(), node.Mark().line + 1) : file.string();
+}
+
+}  // namespace
+
+RunConfig read_run_config(const fs::path& file, const std::vector<std::string>& overrides) {
+  RunConfig config = read_with_base([&](RunConfig& into) { read_config(fields(into), file, overrides); });
+  if (config.run.empty()) config.run = file.stem().string();
+  resolve(config);
+  try {
+    check_consistency(config);
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("{}: {}", place_of(error.what(), file, overrides), error.what()),
+                    error.help());
+  }
+  return config;
+}
+
+std::vector<std::string> config_warnings(const RunConfig& c) {
+  std::vector<std::string> all;
+  const auto warn = [&](bool condition, const char* text) {
+    if (condition) all.emplace_back(text);
+  };
+  const TrainConfig defaults;
+  const FinetuneConfig no_base;
+  const bool lora = c.finetune.lora.rank > 0, base = !c.finetune.init_from.empty();
+  warn(c.data.valid.empty() && c.train.patience > 0, "train.patience has no effect without data.valid");
+  warn(c.data.valid.empty() && c.train.best_by != defaults.best_by,
+       "train.best_by has no effect without data.valid");
+  warn(lora && c.train.optimizer == OptimizerKind::muon,
+       "train.optimizer=muon has no effect on adapters: model.lora trains them with adamw");
+  warn(!lora && (c.finetune.lora.alpha != 0 || c.finetune.lora.dropout != 0 ||
+                 c.finetune.lora.target_modules != no_base.lora.target_modules),
+       "model.lora.* has no effect without model.lora.rank");
+  warn(!base && c.finetune.base_lr_scale != 1, "model.base_lr_scale has no effect without model.init_from");
+  warn(base && c.tokenizer.kind != TokenizerConfig().kind,
+       "tokenizer.kind has no effect beside model.init_from");
+  for (const auto& [corpus, key] : {std::pair{&c.data.valid, "data.valid"}, {&c.data.test, "data.test"}}) {
+    for (const CorpusPart& part : *corpus) {
+      if (part.weight != 1) all.push_back(fmt::format("{}: a weight has no effect here", key));
+    }
+  }
+  const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
+  if (cores > 0 && c.train.threads > cores)
+    all.push_back(fmt::format("train.threads={}, but this machine has {} cores: more threads are slower",
+                              c.train.threads, cores));
+  return all;
+}
+
+RunConfig read_stored_run_config(const fs::path& run, const std::vector<std::string>& overrides) {
+  RunConfig config = read_with_base(
+      [&](RunConfig& into) { read_stored_config(fields(into), run / "config.yaml", overrides); });
+  resolve(config);
+  return config;
+}
+
+void check_data_files(const DataConfig& data) {
+  check_corpus_files(data.train, "data.train");
+  check_corpus_files(data.valid, "data.valid");
+}
+
+}  // namespace calque

@@ -1,0 +1,129 @@
+#include "calque/runs/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <random>
+
+#include "calque/base/error.h"
+#include "calque/base/file.h"
+#include "calque/base/hash.h"
+#include "calque/data/line_reader.h"
+
+namespace calque {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+bool has_checkpoints(const fs::path& run) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(run / "checkpoints", ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-") && name.find_first_not_of("0123456789", 5) == std::string::npos)
+      return true;
+  }
+  return false;
+}
+
+std::string lock_holder(const fs::path& lock) {
+  const std::string pid = read_file(lock);
+  return pid.empty() ? "another process" : "process " + pid;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(fs::path path, Mode mode) : path_(std::move(path)) {
+  const bool begun = fs::exists(path_ / "config.yaml");
+  if (mode == Mode::create && begun) {
+    throw UserError(
+        fmt::format("{}: this run exists already", path_.string()),
+        fmt::format("`calque resume {}` continues it, run=NAME starts another, --fresh deletes it and "
+                    "starts again",
+                    path_.filename().string()));
+  }
+  if (mode == Mode::create && has_checkpoints(path_)) {
+    throw UserError(fmt::format("{}: checkpoints without a configuration, of no known run", path_.string()),
+                    "move them away, or --fresh deletes them and starts again");
+  }
+  if (mode == Mode::resume && !begun)
+    throw UserError(fmt::format("{}: there is no such run to resume", path_.string()));
+  open_folder();
+}
+
+void RunFolder::open_folder() {
+  std::error_code error;
+  created_ = fs::create_directories(path_ / "checkpoints", error) && !fs::exists(path_ / "config.yaml");
+  if (error) throw UserError(fmt::format("{}: cannot be created: {}", path_.string(), error.message()));
+  const fs::path file = path_ / ".lock";
+  lock_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (lock_ < 0)
+    throw UserError(fmt::format("{}: cannot be written: {}", path_.string(), std::strerror(errno)));
+  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    close(std::exchange(lock_, -1));
+    created_ = false;
+    throw UserError(fmt::format("{}: {} is training this run", path_.string(), lock_holder(file)));
+  }
+  const std::string pid = std::to_string(getpid());
+  if (ftruncate(lock_, 0) != 0 || pwrite(lock_, pid.data(), pid.size(), 0) < 0)
+    throw SystemError(file.string() + ": writing failed", errno);
+}
+
+void RunFolder::clear() {
+  const std::string prefix = ".deleted-" + path_.filename().string() + "-";
+  const fs::path away = path_.parent_path() / (prefix + std::to_string(getpid()));
+  fs::rename(path_, away);
+  close(std::exchange(lock_, -1));
+  open_folder();
+  for (const auto& entry : fs::directory_iterator(path_.parent_path())) {
+    if (entry.path().filename().string().starts_with(prefix)) fs::remove_all(entry.path());
+  }
+}
+
+std::string RunFolder::id() const {
+  const fs::path file = path_ / "run_id";
+  if (!fs::exists(file)) {
+    std::random_device random;
+    write_file(file, hex(mix(random(), random())));
+  }
+  return read_file(file);
+}
+
+RunFolder::~RunFolder() {
+  if (lock_ >= 0) close(lock_);
+  if (!created_) return;
+  std::error_code ignored;  // a start that failed leaves nothing behind
+  fs::remove_all(path_, ignored);
+}
+
+void append_metrics(const fs::path& path, const json& line) {
+  std::ofstream file(path, std::ios::app);
+  file << line.dump() << "\n";
+  if (!file.flush()) throw SystemError(path.string() + ": writing failed", errno);
+}
+
+std::vector<json> read_metrics(const fs::path& path) {
+  std::vector<json> lines;
+  if (!fs::exists(path)) return lines;
+  LineReader reader(path);
+  for (std::string_view line; reader.next(line);) {
+    json value = json::parse(line, nullptr, false);
+    if (value.is_object()) lines.push_back(std::move(value));  // a crash may have cut the last line
+  }
+  return lines;
+}
+
+void trim_metrics(const fs::path& path, int64_t step, int64_t validated_step) {
+  if (!fs::exists(path)) return;
+  std::string kept;
+  for (const json& line : read_metrics(path)) {
+    const auto at = line.value("step", int64_t{0});
+    if (at <= step && (!line.contains("valid_loss") || at <= validated_step)) kept += line.dump() + "\n";
+  }
+  write_file(path, kept);
+}
+
+}  // namespace calque

@@ -1,0 +1,149 @@
+#include "calque/runs/run_list.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "calque/base/error.h"
+#include "calque/base/file.h"
+#include "calque/base/text.h"
+#include "calque/base/units.h"
+#include "calque/runs/run_folder.h"
+
+namespace calque {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+double age_of(fs::file_time_type time) {
+  return std::max(0.0, std::chrono::duration<double>(fs::file_time_type::clock::now() - time).count());
+}
+
+json read_object(const fs::path& file) {
+  const json value = fs::exists(file) ? json::parse(read_file(file), nullptr, false) : json();
+  return value.is_object() ? value : json::object();
+}
+
+bool is_locked(const fs::path& run) {
+  const int lock = open((run / ".lock").c_str(), O_RDWR | O_CLOEXEC);
+  if (lock < 0) return false;
+  const bool locked = flock(lock, LOCK_EX | LOCK_NB) != 0;
+  close(lock);
+  return locked;
+}
+
+std::optional<double> bleu_of(const fs::path& run, const json& summary) {
+  std::optional<double> bleu;
+  fs::file_time_type newest{};
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(run / "evaluations", ignored)) {
+    const fs::path file = entry.path() / "scores.json";
+    if (!fs::exists(file) || (bleu && fs::last_write_time(file) < newest)) continue;
+    const json scores = read_object(file);
+    if (!scores.contains("bleu") || !scores["bleu"].is_object()) continue;
+    bleu = scores["bleu"].value("score", 0.0);
+    newest = fs::last_write_time(file);
+  }
+  if (!bleu && summary.contains("best_valid_bleu")) bleu = summary["best_valid_bleu"].get<double>();
+  return bleu;
+}
+
+RunSummary summarise(const fs::path& run) {
+  RunSummary found;
+  found.name = run.filename().string();
+  const json summary = read_object(run / "summary.json");
+  const auto metrics = read_metrics(run / "metrics.jsonl");
+  if (!metrics.empty()) found.step = metrics.back().value("step", int64_t{0});
+  found.step = std::max(found.step, summary.value("step", int64_t{0}));
+  const std::string end = summary.value("end", "");
+  found.state = is_locked(run)         ? "training"
+                : end == "interrupted" ? "interrupted"
+                : !end.empty()         ? "done"
+                : !summary.empty()     ? "done"
+                : metrics.empty()      ? "empty"
+                                       : "stopped";
+  found.bleu = bleu_of(run, summary);
+  fs::file_time_type last = fs::last_write_time(run);
+  for (const auto& entry : fs::recursive_directory_iterator(run)) {
+    if (!entry.is_regular_file() || entry.is_symlink()) continue;
+    // A hard link is counted by its share.
+    found.bytes += static_cast<int64_t>(entry.file_size() / std::max<uintmax_t>(1, entry.hard_link_count()));
+    last = std::max(last, entry.last_write_time());
+  }
+  found.age_seconds = age_of(last);
+  return found;
+}
+
+}  // namespace
+
+json RunSummary::to_json() const {
+  return {{"name", name},   {"state", state},
+          {"step", step},   {"bleu", bleu ? json(*bleu) : json()},
+          {"bytes", bytes}, {"age_seconds", age_seconds}};
+}
+
+std::vector<RunSummary> list_runs(const fs::path& runs) {
+  std::vector<RunSummary> all;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(runs, ignored)) {
+    if (fs::exists(entry.path() / "config.yaml")) all.push_back(summarise(entry.path()));
+  }
+  std::sort(all.begin(), all.end(),
+            [](const RunSummary& a, const RunSummary& b) { return a.age_seconds < b.age_seconds; });
+  return all;
+}
+
+std::string runs_table(const std::vector<RunSummary>& runs) {
+  size_t width = 4;
+  for (const RunSummary& run : runs) width = std::max(width, display_width(run.name));
+  std::string text = fmt::format("{:<{}}  {:<11}  {:>9}  {:>5}  {:>8}  {}\n", "run", width, "state", "steps",
+                                 "BLEU", "size", "last change");
+  for (const RunSummary& run : runs) {
+    text += fmt::format("{:<{}}  {:<11}  {:>9}  {:>5}  {:>8}  {} ago\n", run.name, width, run.state,
+                        format_count(run.step), run.bleu ? fmt::format("{:.1f}", *run.bleu) : "–",
+                        format_bytes(run.bytes), format_seconds(run.age_seconds));
+  }
+  return text;
+}
+
+void remove_run(const fs::path& runs, const std::string& name) {
+  const fs::path run = runs / name;
+  if (!fs::exists(run / "config.yaml")) {
+    std::vector<std::string> known;
+    for (const RunSummary& one : list_runs(runs)) known.push_back(one.name);
+    throw UserError(fmt::format("{}: no such run{}", run.string(), did_you_mean(name, known)));
+  }
+  if (is_locked(run)) throw UserError(fmt::format("{}: this run is being trained", run.string()));
+  const fs::path away = runs / fmt::format(".deleted-{}-{}", name, getpid());
+  fs::rename(run, away);
+  fs::remove_all(away);
+}
+
+std::vector<CachedFile> list_cache(const fs::path& cache) {
+  std::vector<CachedFile> all;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(cache, ignored)) {
+    if (entry.is_regular_file())
+      all.push_back({entry.path(), static_cast<int64_t>(entry.file_size()), age_of(entry.last_write_time())});
+  }
+  std::sort(all.begin(), all.end(),
+            [](const CachedFile& a, const CachedFile& b) { return a.age_seconds > b.age_seconds; });
+  return all;
+}
+
+std::vector<CachedFile> prune_cache(const fs::path& cache, double older_than_seconds) {
+  std::vector<CachedFile> removed;
+  for (const CachedFile& one : list_cache(cache)) {
+    if (one.age_seconds < older_than_seconds) continue;
+    fs::remove(one.path);
+    removed.push_back(one);
+  }
+  return removed;
+}
+
+}  // namespace calque

@@ -1,0 +1,170 @@
+#include "calque/train/run_setup.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "calque/base/error.h"
+#include "calque/checkpoint/checkpoint.h"
+#include "calque/model/lora.h"
+
+namespace calque {
+namespace fs = std::filesystem;
+
+torch::Device choose_device(DeviceKind kind) {
+  if (kind == DeviceKind::cpu) return torch::kCPU;
+  const bool gpu = at::hasCUDA();
+  if (kind == DeviceKind::cuda && !gpu)
+    throw UserError("train.device=cuda: this LibTorch sees no CUDA device",
+                    "train.device=cpu runs everywhere");
+  return gpu ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
+}
+
+BatchStreamOptions stream_options(const RunConfig& config) {
+  BatchStreamOptions options;
+  options.corpus = config.data.train;
+  options.max_tokens = config.data.max_tokens;
+  options.batch_tokens = config.train.batch_tokens;
+  options.prompt = config.model.prompt;
+  options.sampling = config.tokenizer.sampling;
+  options.seed = static_cast<uint64_t>(config.seed);
+  return options;
+}
+
+ValidationBatches validation_batches(const RunConfig& config, const Tokenizer& tokenizer, DataCache& cache) {
+  if (config.data.valid.empty()) return {};
+  TokenStoreOptions options;
+  options.max_tokens = config.data.max_tokens;
+  const TokenStore store = cache.tokens(config.data.valid, tokenizer, options);
+  BatchSamplerOptions sampler_options;
+  sampler_options.batch_tokens = config.train.batch_tokens;
+  sampler_options.shuffle = false;
+  BatchSampler sampler(store,
+                       store.is_text() ? text_format(tokenizer) : pair_format(tokenizer, config.model.prompt),
+                       sampler_options);
+  ValidationBatches result{{}, store.skipped_long() + store.skipped_empty()};
+  for (int64_t step = 0; step < sampler.steps(0); ++step)
+    result.batches.push_back(make_batch(store, sampler.format(), sampler.pairs(0, step)));
+  return result;
+}
+
+namespace {
+
+// Loads the base model's weights, freezes what is not to be trained, and adds adapters where configured.
+void start_from(Decoder& decoder, const RunConfig& config) {
+  const FinetuneConfig& finetune = config.finetune;
+  if (!fs::exists(finetune.init_from / "config.json")) {
+    throw UserError(fmt::format("model.init_from: {}: no such checkpoint", finetune.init_from.string()),
+                    "`calque import SOURCE CHECKPOINT` creates one");
+  }
+  const Checkpoint base(finetune.init_from);
+  if (fs::exists(finetune.init_from / "model.safetensors.index.json"))
+    throw UserError(fmt::format("model.init_from: {}: a sharded checkpoint", finetune.init_from.string()),
+                    "`calque import SOURCE CHECKPOINT` makes one file of it");
+  if (!fs::exists(finetune.init_from / "model.safetensors"))
+    throw UserError(
+        fmt::format("model.init_from: {}: adapters without their base model", finetune.init_from.string()),
+        "`calque export` merges them into one model");
+  base.load_into(decoder);
+  if (finetune.freeze_layers > static_cast<int64_t>(decoder.blocks.size())) {
+    throw UserError(fmt::format("model.freeze_layers={}, but the model has {} layers", finetune.freeze_layers,
+                                decoder.blocks.size()));
+  }
+  if (finetune.lora.rank > 0) {
+    if (finetune.freeze_layers == static_cast<int64_t>(decoder.blocks.size())) {
+      throw UserError(fmt::format("model.freeze_layers={} leaves no layer for the adapters of model.lora",
+                                  finetune.freeze_layers));
+    }
+    add_adapters(decoder,
+                 {finetune.lora.rank, finetune.lora.scale(), finetune.lora.dropout,
+                  finetune.lora.target_modules, finetune.freeze_layers},
+                 static_cast<uint64_t>(config.seed), finetune.base_precision);
+    return;
+  }
+  if (finetune.freeze_embeddings) {
+    for (auto& parameter : decoder.embedding->parameters()) parameter.set_requires_grad(false);
+  }
+  for (int64_t i = 0; i < finetune.freeze_layers; ++i) {
+    for (auto& parameter : decoder.blocks[static_cast<size_t>(i)]->parameters())
+      parameter.set_requires_grad(false);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& tokenizer,
+                                    const torch::Device& device) {
+  ModelConfig model = config.model;
+  model.vocabulary = tokenizer.size();
+  if (config.finetune.base_precision == WeightPrecision::int8 && !device.is_cpu())
+    throw UserError("model.base_precision=int8 runs on the CPU only",
+                    "model.base_precision=bfloat16 runs everywhere");
+  const int64_t longest = pair_format(tokenizer, config.model.prompt).rows(config.data.max_tokens, 0);
+  if (longest > model.context_length) {
+    throw UserError(
+        fmt::format("data.max_tokens={} makes sequences of up to {} tokens, but model.context_length={}",
+                    config.data.max_tokens, longest, model.context_length),
+        "raise model.context_length or lower data.max_tokens");
+  }
+  if (longest > config.train.batch_tokens) {
+    throw UserError(fmt::format("train.batch_tokens={} is too small for data.max_tokens={}, which makes "
+                                "sequences of up to {} tokens",
+                                config.train.batch_tokens, config.data.max_tokens, longest),
+                    "raise train.batch_tokens or lower data.max_tokens");
+  }
+  auto decoder = std::make_shared<Decoder>(model);
+  decoder->initialise(static_cast<uint64_t>(config.seed));
+  if (!config.finetune.init_from.empty()) start_from(*decoder, config);
+  decoder->to(device);
+  decoder->gradient_checkpointing = config.train.gradient_checkpointing;
+  if (config.train.precision == Precision::bfloat16) decoder->use_bfloat16_products();
+  return decoder;
+}
+
+Tokenizer choose_tokenizer(const RunConfig& config, DataCache& cache) {
+  if (config.finetune.init_from.empty()) return cache.tokenizer(config.tokenizer, config.data.train);
+  if (!config.tokenizer.path.empty()) {
+    throw UserError("tokenizer.path and model.init_from exclude each other",
+                    "a base model is used with the tokenizer that it was trained with");
+  }
+  return Checkpoint(config.finetune.init_from).tokenizer();
+}
+
+std::vector<TrainedParameter> trained_parameters(const Decoder& decoder, const FinetuneConfig& config) {
+  const double base_scale = config.init_from.empty() ? 1 : config.base_lr_scale;
+  std::vector<TrainedParameter> all;
+  // `depth`: how many layers there are from here to the last.
+  const auto add = [&](const std::string& name, const torch::Tensor& tensor, size_t depth, bool adapter) {
+    if (!tensor.requires_grad()) return;
+    const double scale = adapter ? 1 : base_scale;
+    all.push_back({name, tensor, scale * std::pow(config.layer_lr_decay, static_cast<double>(depth)), {}});
+  };
+  const auto add_module = [&](const std::string& name, const torch::nn::Module& module, size_t depth) {
+    for (const auto& parameter : module.named_parameters())
+      add(name + "." + parameter.key(), parameter.value(), depth, false);
+  };
+  const size_t layers = decoder.blocks.size();
+  if (decoder.output.defined()) add("output", decoder.output, 0, false);
+  add_module("embedding", *decoder.embedding, layers);
+  for (size_t i = 0; i < layers; ++i) {
+    const Block& block = *decoder.blocks[i];
+    const auto matrices = block.matrices();
+    const std::string prefix = "block_" + std::to_string(i) + ".";
+    for (const auto& parameter : block.named_parameters()) {
+      const auto matrix = std::find_if(matrices.begin(), matrices.end(), [&](const Block::Matrix& one) {
+        return parameter.key().starts_with(std::string(one.path) + ".");
+      });
+      const std::string own =
+          matrix != matrices.end() ? parameter.key().substr(std::strlen(matrix->path) + 1) : "";
+      const size_t before = all.size();
+      add(prefix + parameter.key(), parameter.value(), layers - 1 - i, own.starts_with("adapter_"));
+      if (own == "weight" && all.size() > before) all.back().part_rows = matrix->part_rows;
+    }
+  }
+  add_module("norm", *decoder.norm, 0);
+  return all;
+}
+
+}  // namespace calque

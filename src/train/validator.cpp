@@ -1,0 +1,67 @@
+#include "calque/train/validator.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "calque/train/run_setup.h"
+
+namespace calque {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+json ValidationResult::to_json() const {
+  json all = {{"valid_loss", loss}, {"valid_perplexity", std::exp(loss)}, {"valid_seconds", seconds}};
+  if (!bleu) return all;
+  all["valid_bleu"] = *bleu;
+  all["samples"] = json::array();
+  for (const Sample& sample : samples) {
+    all["samples"].push_back(
+        {{"source", sample.source}, {"reference", sample.reference}, {"hypothesis", sample.hypothesis}});
+  }
+  return all;
+}
+
+Validator::Validator(const RunConfig& config, const Tokenizer& tokenizer, DataCache& cache)
+    : tokenizer_(tokenizer), validation_(validation_batches(config, tokenizer, cache)) {
+  if (!config.data.valid.empty() && !is_text(config.data.valid) && config.train.validate_sentences > 0)
+    sentences_ = read_test_set(config.data.valid, "valid", config.train.validate_sentences);
+}
+
+ValidationResult Validator::validate(Trainer& trainer, int64_t first_sample) const {
+  const auto started = Clock::now();
+  ValidationResult result;
+  result.loss = trainer.validation_loss(validation_.batches);
+  if (sentences_) translate(trainer, first_sample, result);
+  result.seconds = std::chrono::duration<double>(Clock::now() - started).count();
+  return result;
+}
+
+void Validator::translate(Trainer& trainer, int64_t first_sample, ValidationResult& result) const {
+  std::vector<Translation> translations;
+  trainer.with_evaluation_model([&](const Decoder& decoder) {
+    DecodeConfig greedy;
+    greedy.beam = 1;
+    // A GPU translates with the weights as they are; the CPU's fast products need a packed copy.
+    const auto model = decoder.device().is_cpu()
+                           ? std::shared_ptr<const Decoder>(packed_copy(decoder, WeightPrecision::float32))
+                           : std::shared_ptr<const Decoder>(std::shared_ptr<void>(), &decoder);
+    translations = Translator(model, tokenizer_, greedy).translate_all(sentences_->sources);
+  });
+  ScoredText text;
+  for (size_t i = 0; i < translations.size(); ++i) {
+    text.hypotheses.push_back(translations[i].text());
+    text.references.push_back({sentences_->references[i]});
+  }
+  ScoringOptions options;
+  options.metrics = {"bleu"};
+  options.resamples = 0;
+  result.bleu = score_text(text, options).metrics.front().score;
+  const auto count = static_cast<int64_t>(text.hypotheses.size());
+  for (int64_t i = 0; i < std::min(samples_per_validation, count); ++i) {
+    const auto at = static_cast<size_t>((first_sample + i) % count);
+    result.samples.push_back({sentences_->sources[at], sentences_->references[at], text.hypotheses[at]});
+  }
+}
+
+}  // namespace calque

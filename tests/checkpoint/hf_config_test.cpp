@@ -1,0 +1,140 @@
+#include "calque/checkpoint/hf_config.h"
+#include "calque/checkpoint/weight_names.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "calque/base/error.h"
+#include "temporary_folder.h"
+#include "tiny_model.h"
+
+namespace calque {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+ModelConfig tiny() {
+  ModelConfig c = tiny_config(20);
+  c.hidden_size = 8;
+  c.heads = 2;
+  c.kv_heads = 1;
+  c.mlp_size = 12;
+  return c;
+}
+
+ModelConfig tiny_own() {
+  ModelConfig c = tiny();
+  c.architecture = Architecture::calque;
+  c.activation = Activation::relu;
+  c.positions = PositionKind::sinusoidal;
+  c.attention = AttentionKind::causal;
+  return c;
+}
+
+}  // namespace
+
+TEST(WeightNames, LlamaNamesAndShapesMatchTransformers) {
+  Decoder decoder(tiny());
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (const auto& [name, view] : weight_views(decoder)) shapes[name] = view.sizes().vec();
+  EXPECT_EQ(shapes.size(), 1u + 2 * 9 + 1);
+  EXPECT_EQ(shapes.at("model.embed_tokens.weight"), (std::vector<int64_t>{20, 8}));
+  EXPECT_EQ(shapes.at("model.layers.1.self_attn.q_proj.weight"), (std::vector<int64_t>{8, 8}));
+  EXPECT_EQ(shapes.at("model.layers.1.self_attn.v_proj.weight"), (std::vector<int64_t>{4, 8}));
+  EXPECT_EQ(shapes.at("model.layers.0.mlp.gate_proj.weight"), (std::vector<int64_t>{12, 8}));
+  EXPECT_EQ(shapes.at("model.layers.0.mlp.down_proj.weight"), (std::vector<int64_t>{8, 12}));
+  EXPECT_FALSE(shapes.contains("lm_head.weight"));  // tied
+}
+
+TEST(WeightNames, WeightsSurviveARoundTrip) {
+  const TemporaryFolder folder;
+  for (const ModelConfig& config : every_kind()) {
+    Decoder first(config), second(config);
+    first.initialise(1);
+    second.initialise(2);
+    write_safetensors(folder / "m", weight_views(first), {});
+    load_weights(second, Safetensors(folder / "m"), "m");
+    const auto a = first.named_parameters(), b = second.named_parameters();
+    for (const auto& parameter : a)
+      EXPECT_TRUE(torch::equal(parameter.value(), b[parameter.key()])) << parameter.key();
+  }
+}
+
+TEST(HfConfig, ConfigurationsSurviveARoundTrip) {
+  auto all = every_kind();
+  all.push_back(tiny_own());
+  for (const ModelConfig& config : all) {
+    const ModelConfig back = read_hf_config(hf_config(config), "config.json");
+    EXPECT_EQ(hf_config(back), hf_config(config));
+    EXPECT_EQ(back.architecture, config.architecture);
+    EXPECT_EQ(back.attention, config.attention);
+    for (int64_t layer = 0; layer < config.layers; ++layer)
+      EXPECT_EQ(back.slides(layer), config.slides(layer));
+  }
+}
+
+TEST(HfConfig, LayerTypesAreReadAndChecked) {
+  ModelConfig gemma = tiny();
+  gemma.sliding_window = 4;
+  apply_architecture(gemma, Architecture::gemma3);
+  json config = hf_config(gemma);
+  config["layer_types"] = {"sliding_attention", "full_attention"};
+  const ModelConfig read = read_hf_config(config, "config.json");
+  EXPECT_TRUE(read.slides(0));
+  EXPECT_FALSE(read.slides(1));
+  config["layer_types"] = {"sliding_attention"};
+  EXPECT_THROW(read_hf_config(config, "config.json"), UserError);
+  config["layer_types"] = {"sliding_attention", "chunked_attention"};
+  EXPECT_THROW(read_hf_config(config, "config.json"), UserError);
+}
+
+TEST(HfConfig, InvalidConfigurationsAreRefused) {
+  const auto refusal = [](const std::function<void(json&)>& change) {
+    json config = hf_config(tiny());
+    change(config);
+    try {
+      read_hf_config(config, "config.json");
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(refusal([](json&) {}), "accepted");
+  EXPECT_THAT(refusal([](json& c) { c["model_type"] = "mamba"; }), HasSubstr("\"mamba\" is not supported"));
+  EXPECT_THAT(refusal([](json& c) { c["hidden_size"] = -4; }),
+              HasSubstr("hidden_size: expected a positive integer"));
+  EXPECT_THAT(refusal([](json& c) { c.erase("vocab_size"); }), HasSubstr("vocab_size"));
+  EXPECT_THAT(refusal([](json& c) {
+                c["rope_scaling"] = {{"type", "yarn"}};
+              }),
+              HasSubstr("rope scaling (yarn)"));
+  EXPECT_THAT(refusal([](json& c) { c["num_key_value_heads"] = 3; }), HasSubstr("not a multiple"));
+}
+
+TEST(WeightNames, WrongTensorsAreReportedWithBothShapes) {
+  const TemporaryFolder folder;
+  Decoder decoder(tiny());
+  decoder.initialise(1);
+  const auto refusal = [&](NamedTensors tensors) {
+    write_safetensors(folder / "m", tensors, {});
+    try {
+      load_weights(decoder, Safetensors(folder / "m"), "m");
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  NamedTensors good = weight_views(decoder), missing = good, unexpected = good, misshapen = good;
+  missing.pop_back();
+  unexpected.emplace_back("model.extra.weight", torch::zeros({2}));
+  misshapen[0].second = torch::zeros({20, 9});
+  EXPECT_EQ(refusal(good), "accepted");
+  EXPECT_THAT(refusal(missing), HasSubstr("no tensor model.norm.weight"));
+  EXPECT_EQ(refusal(unexpected), "m: model.extra.weight is not part of this model");
+  EXPECT_EQ(refusal(misshapen), "m: model.embed_tokens.weight has shape [20, 9], expected [20, 8]");
+}
+
+}  // namespace calque

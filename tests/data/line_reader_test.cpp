@@ -1,0 +1,38 @@
+#include "calque/data/line_reader.h"
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "temporary_folder.h"
+
+namespace calque {
+namespace {
+
+// A writer of a named pipe that finds no reader between two openings gets SIGPIPE, and the second opening may
+// wait forever.
+TEST(LineReader, ANamedPipeIsOpenedOnce) {
+  const TemporaryFolder folder;
+  const auto path = folder / "fifo";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const int writer = open(path.c_str(), O_RDWR);  // both ends: no opening waits
+  const int watch = inotify_init1(IN_NONBLOCK);
+  ASSERT_GE(inotify_add_watch(watch, path.c_str(), IN_OPEN), 0);
+  LineReader reader(path);
+  alignas(inotify_event) char events[4096];
+  EXPECT_EQ(read(watch, events, sizeof events), static_cast<ssize_t>(sizeof(inotify_event)));
+  ASSERT_EQ(write(writer, "one\ntwo", 7), 7);
+  close(writer);
+  close(watch);
+  std::string_view line;
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "one");
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "two");
+  EXPECT_FALSE(reader.next(line));
+  EXPECT_EQ(reader.bytes_read(), 0);
+}
+
+}  // namespace
+}  // namespace calque

@@ -1,0 +1,73 @@
+#include "calque/runs/run_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "calque/base/error.h"
+#include "temporary_folder.h"
+
+namespace calque {
+namespace {
+
+std::string refusal(const TemporaryFolder& folder, const std::string& yaml) {
+  try {
+    read_run_config(folder.write("a.yaml", yaml), {});
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST(RunConfig, ANamedSizeIsAStartThatOtherKeysRefine) {
+  const TemporaryFolder folder;
+  const RunConfig config =
+      read_run_config(folder.write("a.yaml", "model: {hidden_size: 96, size: tiny}\n"), {"model.layers=3"});
+  EXPECT_EQ(config.model.hidden_size, 96);
+  EXPECT_EQ(config.model.layers, 3);
+  EXPECT_EQ(config.model.mlp_size, 192);
+  EXPECT_EQ(config.run, "a");  // the file's name
+}
+
+TEST(RunConfig, WhatCannotEndOrBeNamedIsRefused) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(read_run_config(folder.write("a.yaml", "train: {steps: 0}"), {}).train.steps, default_steps);
+  EXPECT_EQ(read_run_config(folder.write("a.yaml", "train: {epochs: 100}"), {}).train.steps, 0);
+  EXPECT_THAT(refusal(folder, "train: {steps: 10, warmup_steps: 10}"),
+              testing::HasSubstr("train.warmup_steps=10 is not less than train.steps=10"));
+  EXPECT_THAT(refusal(folder, "run: ../x"), testing::HasSubstr("cannot be the name of a folder"));
+  EXPECT_THAT(refusal(folder, "train: {learning_rate: 0}"),
+              testing::HasSubstr("a.yaml:1: train.learning_rate: 0 is too small"));
+  EXPECT_EQ(refusal(folder, "model: {width: 8}"),
+            folder.path().string() + "/a.yaml:1: model.width was renamed: use model.hidden_size");
+}
+
+TEST(RunConfig, ReadingDoesNotNeedTheCorpusTrainingDoes) {
+  const TemporaryFolder folder;
+  const RunConfig config = read_run_config(folder.write("a.yaml", "data: {train: none.tsv}"), {});
+  try {
+    check_data_files(config.data);
+    FAIL() << "accepted";
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("data.train: "));
+    EXPECT_THAT(error.what(), testing::HasSubstr("no such file"));
+  }
+}
+
+TEST(RunConfig, AStoredOneOfAnEarlierVersionIsUnderstood) {
+  const TemporaryFolder folder;
+  folder.write("config.yaml",
+               "model: {width: 96, rotary_base: 500, gone: 3, positions: rotary}\n"
+               "train: {clip: 2, ema: 0.5}\ndecode: {max_length_more: 7}\nextra: {a: 1}\n");
+  const RunConfig config = read_stored_run_config(folder.path(), {"train.steps=9"});
+  EXPECT_EQ(config.model.hidden_size, 96);
+  EXPECT_EQ(config.model.rope_theta, 500);
+  EXPECT_EQ(config.model.positions, PositionKind::rope);
+  EXPECT_EQ(config.train.max_grad_norm, 2);
+  EXPECT_EQ(config.train.ema_decay, 0.5);
+  EXPECT_EQ(config.decode.max_length_extra, 7);
+  EXPECT_EQ(config.train.steps, 9);
+}
+
+}  // namespace calque
