@@ -18,9 +18,10 @@ TEST(LineReader, ANamedPipeIsOpenedOnce) {
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
   const int writer = open(path.c_str(), O_RDWR);  // both ends: no opening waits
   const int watch = inotify_init1(IN_NONBLOCK);
-  ASSERT_GE(inotify_add_watch(watch, path.c_str(), IN_OPEN), 0);
+  ASSERT_GE(inotify_add_watch(watch, path.c_str(), IN_OPEN | IN_CLOSE), 0);
   LineReader reader(path);
   alignas(inotify_event) char events[4096];
+  // One event: opened. A second opening would add a closing and an opening.
   EXPECT_EQ(read(watch, events, sizeof events), static_cast<ssize_t>(sizeof(inotify_event)));
   ASSERT_EQ(write(writer, "one\ntwo", 7), 7);
   close(writer);
