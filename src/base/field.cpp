@@ -89,6 +89,18 @@ Field field(std::string name, bool& value, std::string help) {
           {}};
 }
 
+namespace {
+
+int64_t read_integer(const YAML::Node& node, const Range<int64_t>& range) {
+  const std::string text = scalar(node, "an integer");
+  const auto count = parse_count(text);
+  if (!count) throw BadValue(fmt::format("\"{}\" is not an integer (examples: 4096, 4k, 1.5M)", text));
+  range.check(*count);
+  return *count;
+}
+
+}  // namespace
+
 Field field(std::string name, int64_t& value, Range<int64_t> range, std::string help) {
   json number = {{"type", "integer"}};
   range.describe(number);
@@ -98,14 +110,7 @@ Field field(std::string name, int64_t& value, Range<int64_t> range, std::string 
           "integer" + range.text(),
           help,
           schema,
-          [&value, range](const YAML::Node& node, const fs::path&) {
-            const std::string text = scalar(node, "an integer");
-            const auto count = parse_count(text);
-            if (!count)
-              throw BadValue(fmt::format("\"{}\" is not an integer (examples: 4096, 4k, 1.5M)", text));
-            range.check(*count);
-            value = *count;
-          },
+          [&value, range](const YAML::Node& node, const fs::path&) { value = read_integer(node, range); },
           [&value](const fs::path&) { return YAML::Node(value); },
           {},
           false,
@@ -201,6 +206,29 @@ Field field(std::string name, std::vector<std::string>& value, std::string help)
           [&value](const fs::path&) {
             YAML::Node node(YAML::NodeType::Sequence);
             for (const std::string& item : value) node.push_back(item);
+            return node;
+          },
+          {},
+          false,
+          {}};
+}
+
+Field field(std::string name, std::vector<int64_t>& value, Range<int64_t> range, std::string help) {
+  json item = {{"type", "integer"}};
+  range.describe(item);
+  const json schema = {{"type", "array"}, {"items", item}, {"description", help}};
+  return {std::move(name),
+          "list of integers" + range.text(),
+          help,
+          schema,
+          [&value, range](const YAML::Node& node, const fs::path&) {
+            if (!node.IsSequence()) throw BadValue("expected a list of integers, such as [1, 2]");
+            value.clear();
+            for (const auto& one : node) value.push_back(read_integer(one, range));
+          },
+          [&value](const fs::path&) {
+            YAML::Node node(YAML::NodeType::Sequence);
+            for (const int64_t one : value) node.push_back(one);
             return node;
           },
           {},

@@ -178,6 +178,13 @@ void write_file(const fs::path& path, std::string_view content) {
   file.commit();
 }
 
+void sync_file(const fs::path& path) {
+  const int descriptor = open_for_reading(path);
+  const int error = fsync(descriptor) != 0 ? errno : 0;
+  close(descriptor);
+  if (error != 0) throw SystemError(path.string(), error);
+}
+
 void sync_folder(const fs::path& folder) {
   const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;

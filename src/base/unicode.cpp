@@ -90,4 +90,22 @@ std::u32string_view trim_end(std::u32string_view text) {
   return text;
 }
 
+std::string clean_text(std::string_view line) {
+  // Most lines are printable ASCII and Latin letters with single spaces: nothing to do.
+  bool is_clean = !line.starts_with(' ') && !line.ends_with(' ') && !find_invalid_utf8(line);
+  for (size_t i = 0; is_clean && i < line.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(line[i]);
+    is_clean = (byte > 0x20 && byte < 0x7F) || byte >= 0xE4 ||
+               (byte >= 0x80 && byte < 0xE1 && byte != 0xC2) || (byte == 0x20 && line[i + 1] != ' ');
+  }
+  if (is_clean) return std::string(line);
+  std::u32string points = code_points(line);
+  for (char32_t& point : points) {
+    if (point < 0x20 || (point >= 0x7F && point < 0xA0)) point = U' ';
+  }
+  std::string text;
+  for (const auto& word : split_words(points)) text += (text.empty() ? "" : " ") + to_utf8(word);
+  return text;
+}
+
 }  // namespace calque

@@ -4,8 +4,8 @@
 
 #include "calque/checkpoint/formats.h"
 #include "calque/checkpoint/weight_names.h"
-#include "calque/data/sentence_piece_file.h"
 #include "gguf_names.h"
+#include "gguf_tokenizer.h"
 
 namespace calque {
 
@@ -86,39 +86,7 @@ nlohmann::ordered_json gguf_metadata(const ModelConfig& c, const Tokenizer& toke
                                 {of + "rope.freq_base", c.rope_theta},
                                 {of + "vocab_size", c.vocabulary}};
   if (c.sliding_window > 0) all[of + "attention.sliding_window"] = c.sliding_window;
-  nlohmann::ordered_json tokens = json::array(), scores = json::array(), types = json::array(), merges;
-  if (std::string(tokenizer.file_name()) == "tokenizer.json") {
-    for (int32_t id = 0; id < tokenizer.size(); ++id) {
-      tokens.push_back(tokenizer.piece(id));
-      types.push_back(id == tokenizer.unknown_id() ? 2 : tokenizer.is_control(id) ? 3 : 1);
-    }
-    const json file = json::parse(tokenizer.serialized());
-    merges = json::array();
-    for (const json& merge : file["model"]["merges"])
-      merges.push_back(merge.is_array() ? merge[0].get<std::string>() + " " + merge[1].get<std::string>()
-                                        : merge.get<std::string>());
-    all["tokenizer.ggml.model"] = "gpt2";
-    all["tokenizer.ggml.merges"] = merges;
-    all["tokenizer.ggml.pre"] = file["pre_tokenizer"].value("type", "") == "Sequence" ? "smollm" : "gpt-2";
-  } else {
-    for (const SentencePiece& piece : read_sentence_pieces(tokenizer.serialized())) {
-      tokens.push_back(piece.kind == SentencePiece::Kind::user_defined
-                           ? with_replaced(piece.text, space_mark, " ")
-                           : piece.text);
-      scores.push_back(piece.score);
-      types.push_back(static_cast<int>(piece.kind));
-    }
-    all["tokenizer.ggml.model"] = "llama";
-    all["tokenizer.ggml.scores"] = scores;
-    all["tokenizer.ggml.unknown_token_id"] = tokenizer.unknown_id();
-    const auto ids = tokenizer.encode("a");
-    all["tokenizer.ggml.add_space_prefix"] = !ids.empty() && tokenizer.begins_word(ids.front());
-    all["tokenizer.ggml.remove_extra_whitespaces"] = tokenizer.encode("a  b") == tokenizer.encode("a b");
-  }
-  all["tokenizer.ggml.tokens"] = tokens;
-  all["tokenizer.ggml.token_type"] = types;
-  all["tokenizer.ggml.bos_token_id"] = tokenizer.begin_id();
-  all["tokenizer.ggml.eos_token_id"] = tokenizer.end_id();
+  add_gguf_tokenizer(tokenizer, all);
   return all;
 }
 

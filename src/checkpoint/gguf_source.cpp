@@ -10,6 +10,7 @@
 #include "calque/data/sentence_piece_file.h"
 #include "calque/data/tokenizer.h"
 #include "gguf_names.h"
+#include "gguf_tokenizer.h"
 
 namespace calque {
 namespace {
@@ -208,16 +209,11 @@ class Reader {
   std::string byte_level(const json& tokens, const json& merges, const json& types, int64_t begin,
                          int64_t end) {
     const std::string pre = text("tokenizer.ggml.pre", "default");
-    const json bytes = {
-        {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
-    json pre_tokenizer = bytes;
-    if (pre == "smollm") {
-      pre_tokenizer = {
-          {"type", "Sequence"},
-          {"pretokenizers", json::array({{{"type", "Digits"}, {"individual_digits", true}}, bytes})}};
-    } else if (pre != "gpt-2" && pre != "gpt2" && pre != "default") {
-      source_.problems.push_back(
-          fmt::format("pre-tokenizer \"{}\" is not supported; supported: gpt-2, smollm", shorten(pre, 20)));
+    json pre_tokenizer = pre_tokenizer_by_name(pre);
+    if (pre_tokenizer.is_null()) {
+      source_.problems.push_back(fmt::format("pre-tokenizer \"{}\" is not supported; supported: {}",
+                                             shorten(pre, 20), known_pre_tokenizers()));
+      pre_tokenizer = pre_tokenizer_by_name("gpt-2");
     }
     json vocabulary = json::object(), added = json::array();
     for (size_t i = 0; i < tokens.size(); ++i) {

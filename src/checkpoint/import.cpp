@@ -13,7 +13,9 @@
 #include "calque/checkpoint/import_source.h"
 #include "calque/checkpoint/weight_names.h"
 #include "calque/data/batch.h"
+#include "calque/data/sentence_reader.h"
 #include "calque/data/sequence.h"
+#include "gguf_tokenizer.h"
 
 namespace calque {
 namespace fs = std::filesystem;
@@ -44,38 +46,6 @@ torch::Tensor causal_logits(const Decoder& decoder, const std::vector<int64_t>& 
   layout.prefix_ends = {0};
   layout.positions = layout.query_rows = torch::arange(count, torch::kInt64);
   return decoder.logits(index_tensor(ids), layout);
-}
-
-// Every line of a corpus, source and target sides.
-LinesOfText lines_of(const Corpus& corpus) {
-  struct State {
-    Corpus corpus;
-    size_t part = 0;
-    std::unique_ptr<PairReader> reader;
-    SentencePair pair;
-    bool target_next = false;
-  };
-  auto state = std::make_shared<State>();
-  state->corpus = corpus;
-  return [state](std::string& line) {
-    if (state->target_next) {
-      line = state->pair.target;
-      state->target_next = false;
-      return true;
-    }
-    while (state->part < state->corpus.size()) {
-      if (!state->reader) state->reader = std::make_unique<PairReader>(state->corpus[state->part]);
-      if (state->reader->next(state->pair)) {
-        const bool is_text = state->pair.source.empty();
-        line = is_text ? state->pair.target : state->pair.source;
-        state->target_next = !is_text;
-        return true;
-      }
-      state->reader.reset();
-      ++state->part;
-    }
-    return false;
-  };
 }
 
 void check_destination(const fs::path& destination) {
@@ -124,6 +94,18 @@ std::string model_card(const ModelConfig& config, const Tokenizer& tokenizer) {
       fmt::join(format.begin, ", "), fmt::join(format.separator, ", "), format.end);
 }
 
+// The first of some texts whose ids differ when a tokenizer is read back. They are in NFKC, with white space
+// that every tokenizer keeps, so that a normalisation that the format cannot express makes no difference.
+std::optional<std::string> different_ids(const Tokenizer& tokenizer, const ImportSource& written) {
+  if (!written.tokenizer) return "(no tokenizer)";
+  const Tokenizer other = Tokenizer::from_bytes(*written.tokenizer, "the exported tokenizer");
+  for (const char* text : {"Où est l'été ?", "She's 12345 years old, isn't she? YES'M", "« déjà » – naïve",
+                           "漢字 и кириллица", "\U0001F600", "x=f(y)+[2*z];", "a"}) {
+    if (tokenizer.encode(text) != other.encode(text)) return text;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 ImportResult import_model(const ImportOptions& options) {
@@ -136,8 +118,9 @@ ImportResult import_model(const ImportOptions& options) {
     if (tokenizer.empty())
       throw UserError("the vocabulary cannot be pruned: the model has no tokenizer",
                       "pass one with --tokenizer FILE");
-    const PrunedVocabulary pruned =
-        prune_vocabulary(tokenizer, source.config.prompt, lines_of(options.prune_to));
+    SentenceReader sentences(options.prune_to);
+    const PrunedVocabulary pruned = prune_vocabulary(tokenizer, source.config.prompt,
+                                                     [&](std::string& line) { return sentences.next(line); });
     result.pieces_before = decoder->config().vocabulary;
     result.parameters_before = decoder->parameter_count();
     decoder = keep_rows(*decoder, pruned.kept);
@@ -250,6 +233,7 @@ ExportResult export_model(const ExportOptions& options) {
     if (!has_gguf_form(config))
       throw UserError("only Llama, Qwen and Gemma 3 models can be exported to GGUF",
                       "--format hf supports every model");
+    check_gguf_tokenizer(tokenizer, options.skip_normalization);
     fs::create_directories(fs::absolute(options.destination).parent_path());
     write_gguf(options.destination, gguf_metadata(config, tokenizer, options.destination.stem().string()),
                gguf_tensors(*decoder), *type);
@@ -266,7 +250,13 @@ ExportResult export_model(const ExportOptions& options) {
     content.readme = model_card(decoder->config(), tokenizer);
     write_checkpoint(fs::absolute(options.destination), content);
   }
-  const torch::Tensor found = causal_logits(*load_decoder(open_import_source(options.destination)), ids);
+  const ImportSource written = open_import_source(options.destination);
+  if (const auto text = different_ids(tokenizer, written)) {
+    fs::remove_all(options.destination);
+    throw std::runtime_error(fmt::format(
+        "the exported model was removed: its tokenizer gives other ids for \"{}\" when read back", *text));
+  }
+  const torch::Tensor found = causal_logits(*load_decoder(written), ids);
   const double difference = (found - expected).abs().max().item<double>();
   const double allowed = options.type != "F32" ? 1.0 : 1e-4;
   if (!(difference < allowed)) {

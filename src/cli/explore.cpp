@@ -93,7 +93,8 @@ void add_explore_command(CLI::App& app) {
   CLI::App* command =
       add_command(app, "explore", "The attention experiments, with their numbers and pictures",
                   "calque explore single-head --set t=8 --html single.html");
-  command->add_option("EXPERIMENT", options.name, "Its name; without one they are listed")->type_name("NAME");
+  command->add_option("EXPERIMENT", options.name, "Its name; without one they are listed")
+      ->type_name(wants_experiment);
   command->add_option("--set", options.set, "Set a parameter of the experiment, such as t=8")
       ->type_name("NAME=VALUE");
   command->add_option("--seed", options.experiment.seed, "Random seed")->capture_default_str();

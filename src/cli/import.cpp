@@ -155,6 +155,9 @@ void add_export_command(CLI::App& app) {
       ->capture_default_str();
   command->add_flag("--causal", options.exporting.causal,
                     "Export a prefix model as a causal one, which translates worse");
+  command->add_flag(
+      "--skip-normalization", options.exporting.skip_normalization,
+      "gguf: export although llama.cpp will not normalise text as the tokenizer does (NFC, NFKC)");
   command->callback([] { run_export(options); });
 }
 

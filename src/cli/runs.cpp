@@ -1,4 +1,4 @@
-// calque runs, calque cache: what is on the disk, and removing it.
+// calque runs, calque cache: what is on the disk; removing and archiving it.
 #include "calque/base/error.h"
 #include "calque/base/log.h"
 #include "calque/base/units.h"
@@ -10,6 +10,8 @@ namespace {
 
 struct RunsOptions {
   std::vector<std::string> names;
+  std::string name;
+  std::filesystem::path file;
   std::string older_than = "0";
   bool as_json = false;
 };
@@ -53,8 +55,8 @@ void prune(const RunsOptions& options) {
 
 void add_runs_command(CLI::App& app) {
   static RunsOptions options;
-  CLI::App* runs =
-      add_command(app, "runs", "List runs with state, steps, BLEU and size; remove them", "calque runs");
+  CLI::App* runs = add_command(
+      app, "runs", "List runs with state, steps, BLEU and size; remove or archive them", "calque runs");
   runs->add_flag("--json", options.as_json, "Print the list as JSON");
   CLI::App* remove = add_command(*runs, "remove", "Delete runs", "calque runs remove demo");
   remove->add_option("RUNS", options.names, "Their names")->required()->type_name(wants_run);
@@ -63,6 +65,25 @@ void add_runs_command(CLI::App& app) {
       remove_run(runs_folder(), name);
       log::info("{}: removed", (runs_folder() / name).string());
     }
+  });
+  CLI::App* archive = add_command(*runs, "archive", "Write a run into one compressed file; the run stays",
+                                  "calque runs archive demo");
+  archive->add_option("RUN", options.name, "Its name")->required()->type_name(wants_run);
+  archive->add_option("-o,--output", options.file, "File to write; default: RUN.tar.gz")->type_name("FILE");
+  archive->callback([] {
+    const auto file = options.file.empty() ? std::filesystem::path(options.name + ".tar.gz") : options.file;
+    const int64_t bytes = archive_run(runs_folder(), options.name, file);
+    log::info("{}: {}; `calque runs restore {}` brings the run back", file.string(), format_bytes(bytes),
+              file.string());
+  });
+  CLI::App* restore =
+      add_command(*runs, "restore", "Unpack an archived run", "calque runs restore demo.tar.gz");
+  restore->add_option("FILE", options.file, "What `calque runs archive` wrote")
+      ->required()
+      ->type_name("FILE");
+  restore->callback([] {
+    const std::string name = restore_run(runs_folder(), options.file);
+    log::info("{}: restored", (runs_folder() / name).string());
   });
   runs->callback([runs] {
     if (runs->get_subcommands().empty()) print_runs(options);

@@ -16,6 +16,7 @@
 #include "calque/base/interrupt.h"
 #include "calque/base/log.h"
 #include "calque/base/text.h"
+#include "calque/base/unicode.h"
 #include "calque/base/units.h"
 #include "calque/cli/command.h"
 #include "calque/decode/attention_map.h"
@@ -154,7 +155,7 @@ class Session {
 
   // False when it is time to leave.
   bool answer(const std::string& line) {
-    const std::string text = Translator::clean(line);
+    const std::string text = clean_text(line);
     if (text.empty()) return true;
     std::istringstream words(text.substr(1));
     std::string command, argument;

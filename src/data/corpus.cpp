@@ -1,5 +1,7 @@
 #include "calque/data/corpus.h"
 
+#include <algorithm>
+
 #include "calque/base/error.h"
 #include "calque/base/hash.h"
 #include "calque/base/text.h"
@@ -13,6 +15,8 @@ Fields fields(CorpusPart& c) {
       field("source", c.source, "source side of two parallel files, one sentence per line"),
       field("target", c.target, "target side of two parallel files, one sentence per line"),
       field("text", c.text, "plain text for a language model, one text per line"),
+      field("columns", c.columns, between(1, 1000),
+            "columns of the TSV with source and target, such as [2, 4]; default: it has exactly these two"),
       field("first", c.first, at_least(0), "use only the first N pairs or lines; 0: all"),
       field("weight", c.weight, between(0.001, 1000.0),
             "how often each pair occurs per epoch; 2: twice, 0.5: in every other epoch"),
@@ -38,6 +42,11 @@ void check_corpus(const Corpus& corpus, const std::string& key) {
     if (kinds != 1) {
       throw UserError(
           fmt::format("{}: expected exactly one of pairs, source and target, or text; found {}", key, kinds));
+    }
+    if (!part.columns.empty() && (part.columns.size() != 2 || part.pairs.empty())) {
+      throw UserError(
+          fmt::format("{}: columns: expected the two columns of a TSV (pairs), source and target", key),
+          "for example {pairs: train.tsv, columns: [2, 4]}");
     }
     if (part.is_text() != corpus.front().is_text()) {
       throw UserError(fmt::format("{}: plain text and pairs cannot be mixed in one corpus", key));
@@ -73,6 +82,7 @@ uint64_t hash_corpus(const Corpus& corpus) {
     hasher.add(!part.pairs.empty() ? "pairs" : !part.source.empty() ? "files" : "text");
     for (const fs::path& file : part.files()) hasher.add_value(hash_file(file));
     if (part.first > 0) hasher.add_value(part.first);
+    for (const int64_t column : part.columns) hasher.add_value(column);
   }
   return hasher.value();
 }
@@ -81,6 +91,21 @@ std::string_view trim(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \r\t");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \r\t") - begin + 1);
+}
+
+TsvColumns tsv_columns(const CorpusPart& part, std::string_view line) {
+  TsvColumns columns;
+  for (size_t begin = 0; begin <= line.size();) {
+    const size_t end = std::min(line.find('\t', begin), line.size());
+    ++columns.found;
+    const std::string_view text = line.substr(begin, end - begin);
+    if (columns.found == (part.columns.empty() ? 1 : part.columns[0])) columns.source = text;
+    if (columns.found == (part.columns.empty() ? 2 : part.columns[1])) columns.target = text;
+    begin = end + 1;
+  }
+  columns.is_valid =
+      part.columns.empty() ? columns.found == 2 : columns.found >= std::max(part.columns[0], part.columns[1]);
+  return columns;
 }
 
 PairReader::PairReader(const CorpusPart& part)
@@ -132,19 +157,22 @@ bool PairReader::read_line(SentencePair& pair) {
     pair.source = {};
     pair.target = line;
   } else {
-    const size_t tab = line.find('\t');
-    if (tab == std::string_view::npos && trim(line).empty()) {
+    if (trim(line).empty()) {
       pair.source = pair.target = {};
       return true;
     }
-    const auto columns = 1 + std::count(line.begin(), line.end(), '\t');
-    if (columns != 2) {
-      throw UserError(fmt::format("{}:{}: expected 2 columns (french<TAB>english), found {}",
-                                  part_.pairs.string(), pair.line, columns),
+    const TsvColumns columns = tsv_columns(part_, line);
+    if (!columns.is_valid) {
+      const std::string expected =
+          part_.columns.empty() ? "2 columns (french<TAB>english)"
+                                : fmt::format("at least {} columns",
+                                              *std::max_element(part_.columns.begin(), part_.columns.end()));
+      throw UserError(fmt::format("{}:{}: expected {}, found {}", part_.pairs.string(), pair.line, expected,
+                                  columns.found),
                       check_help);
     }
-    pair.source = line.substr(0, tab);
-    pair.target = line.substr(tab + 1);
+    pair.source = columns.source;
+    pair.target = columns.target;
   }
   return true;
 }

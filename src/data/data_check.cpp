@@ -10,6 +10,7 @@
 #include "calque/base/hash.h"
 #include "calque/base/progress.h"
 #include "calque/base/text.h"
+#include "calque/base/unicode.h"
 #include "calque/base/units.h"
 
 namespace calque {
@@ -27,8 +28,8 @@ constexpr Kind kinds[] = {
     {"no-pairs", true, "the corpus has no usable pair"},
     {"unequal-line-counts", true, "the two files have different numbers of lines"},
     {"invalid-utf8", true, "bytes that are not valid UTF-8"},
-    {"missing-tab", true, "no tab: expected 2 columns, found 1"},
-    {"extra-tab", true, "more than one tab: expected 2 columns"},
+    {"missing-tab", true, "too few columns: expected source, tab, target"},
+    {"extra-tab", true, "more than one tab: expected 2 columns (see `columns`)"},
     {"swapped-sides", true, "source and target look swapped: English source, French target"},
     {"empty-line", false, "one or both sides are empty; skipped in training"},
     {"carriage-return", false, "Windows line endings; the carriage return is removed in training"},
@@ -198,7 +199,8 @@ class Checker {
     };
     const bool both_valid = valid_utf8(first, line);
     if ((second != nullptr && !valid_utf8(*second, other)) || !both_valid) return;
-    if (line.ends_with('\r') || other.ends_with('\r')) here("carriage-return", line);
+    if (line.ends_with('\r')) here("carriage-return", line);
+    if (other.ends_with('\r')) found("carriage-return", second->path(), second->line_number(), other);
     if (has_control_character(line)) here("control-character", line);
     if (second != nullptr && has_control_character(other))
       found("control-character", second->path(), second->line_number(), other);
@@ -212,11 +214,12 @@ class Checker {
         source = trim(line);
         target = trim(other);
       } else {
-        const auto tabs = std::count(line.begin(), line.end(), '\t');
-        if (tabs == 0) return here(trim(line).empty() ? "empty-line" : "missing-tab", line);
-        if (tabs > 1) return here("extra-tab", line);
-        source = trim(line.substr(0, line.find('\t')));
-        target = trim(line.substr(line.find('\t') + 1));
+        if (trim(line).empty()) return here("empty-line", line);
+        const TsvColumns columns = tsv_columns(part, line);
+        if (!columns.is_valid)
+          return here(columns.found > 2 && part.columns.empty() ? "extra-tab" : "missing-tab", line);
+        source = trim(columns.source);
+        target = trim(columns.target);
       }
       if (source.empty() || target.empty()) return here("empty-line", fmt::format("{} | {}", source, target));
     }
@@ -298,7 +301,7 @@ class Checker {
       return;
     }
     for (const std::string& side : {pair.source, pair.target}) {
-      for (const int32_t id : tokenizer_->encode(side)) {
+      for (const int32_t id : tokenizer_->encode(clean_text(side))) {
         ++pair.tokens;
         pair.unknown += id == tokenizer_->unknown_id() || tokenizer_->is_byte(id);
       }

@@ -115,6 +115,28 @@ std::vector<SentencePiece> read_sentence_pieces(const std::string& model) {
   return pieces;
 }
 
+SentencePieceSettings read_sentence_piece_settings(const std::string& model) {
+  SentencePieceSettings settings;
+  for (size_t at = 0; at < model.size();) {
+    const WireField field = read_field(model, at);
+    if (field.kind != 2 || (field.number != model_trainer && field.number != model_normalizer)) continue;
+    const std::string message(field.bytes);
+    for (size_t inner = 0; inner < message.size();) {
+      const WireField one = read_field(message, inner);
+      if (field.number == model_trainer) {
+        if (one.number == 3) settings.is_unigram = one.value == 1;
+      } else if (one.number == 2) {
+        settings.normalises = !one.bytes.empty();  // precompiled_charsmap
+      } else if (one.number == 3) {
+        settings.add_dummy_prefix = one.value != 0;
+      } else if (one.number == 4) {
+        settings.remove_extra_whitespaces = one.value != 0;
+      }
+    }
+  }
+  return settings;
+}
+
 std::string SentencePieceFile::serialize() const {
   std::string model, trainer, normalizer;
   int64_t bytes = 0;

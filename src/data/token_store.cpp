@@ -9,6 +9,7 @@
 #include "calque/base/hash.h"
 #include "calque/base/log.h"
 #include "calque/base/progress.h"
+#include "calque/base/unicode.h"
 #include "calque/base/units.h"
 
 namespace calque {
@@ -16,7 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::array<char, 8> magic = {'c', 'a', 'l', 'q', 'u', 'e', 'T', 'S'};
-constexpr uint32_t version = 1;
+constexpr uint32_t version = 2;
 constexpr size_t block_pairs = 8192;         // pairs per block, which the threads share
 constexpr size_t records_at_once = 1 << 14;  // records per read in sort_records()
 
@@ -97,7 +98,7 @@ class Builder {
         block.clear();
         while (block.size() < block_pairs && (more = reader.next(pair))) {
           block.push_back(
-              {std::string(pair.source), std::string(pair.target), static_cast<uint32_t>(pair.line)});
+              {clean_text(pair.source), clean_text(pair.target), static_cast<uint32_t>(pair.line)});
         }
         store_block(part, block);
         progress.advance(reader.bytes_read() - reported_bytes);

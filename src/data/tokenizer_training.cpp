@@ -8,52 +8,13 @@
 #include "calque/base/log.h"
 #include "calque/base/progress.h"
 #include "calque/base/units.h"
+#include "calque/data/sentence_reader.h"
 
 namespace calque {
 namespace {
 
-// The sentences of every `stride`-th pair of a corpus; for each pair the source, then the target.
-class SentenceSource {
- public:
-  SentenceSource(const Corpus& corpus, int64_t stride) : corpus_(corpus), stride_(stride) {}
-
-  bool next(std::string& line) {
-    if (!target_.empty()) {
-      line = std::move(target_);
-      target_.clear();
-      return true;
-    }
-    SentencePair pair;
-    while (part_ < corpus_.size()) {
-      if (!reader_) reader_ = std::make_unique<PairReader>(corpus_[part_]);
-      if (!reader_->next(pair)) {
-        reader_.reset();
-        ++part_;
-        continue;
-      }
-      if (count_++ % stride_ != 0) continue;
-      if (pair.source.empty()) {
-        line = pair.target;
-      } else {
-        line = pair.source;
-        target_ = pair.target;
-      }
-      return true;
-    }
-    return false;
-  }
-
- private:
-  const Corpus& corpus_;
-  int64_t stride_;
-  size_t part_ = 0;
-  int64_t count_ = 0;
-  std::unique_ptr<PairReader> reader_;
-  std::string target_;
-};
-
 int64_t count_sentences(const Corpus& corpus) {
-  SentenceSource all(corpus, 1);
+  SentenceReader all(corpus);
   std::string line;
   int64_t count = 0;
   while (all.next(line)) ++count;
@@ -95,7 +56,7 @@ Tokenizer train_tokenizer(const TokenizerConfig& config, const Corpus& corpus, i
   const int64_t stride = (sentences + config.train_lines - 1) / config.train_lines;
   log::info("training a {} tokenizer with a vocabulary of {} on {} sentences", name_of(config.kind),
             format_count(config.vocabulary), format_count(stride > 0 ? sentences / stride : 0));
-  SentenceSource source(corpus, std::max<int64_t>(stride, 1));
+  SentenceReader source(corpus, std::max<int64_t>(stride, 1));
   const Ticker ticker("training the tokenizer");
   return Tokenizer::train(
       config, [&](std::string& line) { return source.next(line); }, threads);

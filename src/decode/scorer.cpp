@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "calque/base/error.h"
+#include "calque/base/unicode.h"
 #include "calque/data/batch.h"
 #include "calque/model/batch_layout.h"
 
@@ -102,7 +103,7 @@ void score_lines(const Translator& translator, PairReader& reader,
     lines.clear();
   };
   for (SentencePair pair; reader.next(pair);) {
-    pairs.push_back({tokenizer.encode(pair.source), tokenizer.encode(pair.target)});
+    pairs.push_back({tokenizer.encode(clean_text(pair.source)), tokenizer.encode(clean_text(pair.target))});
     lines.push_back(pair.line);
     if (pairs.size() == pairs_per_block) flush();
   }

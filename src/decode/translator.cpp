@@ -76,7 +76,8 @@ void Translator::use_examples(const std::filesystem::path& file) {
   part.pairs = file;
   PairReader reader(part);
   std::vector<std::pair<std::string, std::string>> examples;
-  for (SentencePair pair; reader.next(pair);) examples.emplace_back(clean(pair.source), clean(pair.target));
+  for (SentencePair pair; reader.next(pair);)
+    examples.emplace_back(clean_text(pair.source), clean_text(pair.target));
   if (examples.empty()) throw UserError(fmt::format("{}: no examples in this file", file.string()));
   const std::string& prompt = decoder_->config().prompt;
   SequenceFormat format = example_format(tokenizer_, prompt.empty() ? example_prompt : prompt, examples);
@@ -89,19 +90,9 @@ void Translator::use_examples(const std::filesystem::path& file) {
   config_.shots = file;
 }
 
-std::string Translator::clean(std::string_view line) {
-  std::u32string points = code_points(line);
-  for (char32_t& point : points) {
-    if (point < 0x20 || (point >= 0x7F && point < 0xA0)) point = U' ';
-  }
-  std::string text;
-  for (const auto& word : split_words(points)) text += (text.empty() ? "" : " ") + to_utf8(word);
-  return text;
-}
-
 // A word that does not fit by itself is no word of a language (a key, a URL, a row of letters): it is copied.
 std::vector<Translator::Part> Translator::split(const std::string& line) const {
-  const std::string cleaned = clean(line);
+  const std::string cleaned = clean_text(line);
   if (cleaned.empty()) return {};
   const int64_t most = std::min(config_.split_tokens, longest_source(decoder_->config(), options_.format));
   const auto fits = [&](std::string_view part) {
@@ -136,7 +127,7 @@ TranslatedText Translator::join(const std::vector<Part>& parts, size_t rank) con
       text = tokenizer_.decode(hypothesis.tokens);
       // With examples the line ends the translation, also where a token contains more than the line feed.
       if (!config_.shots.empty()) text = text.substr(0, text.find('\n'));
-      text = clean(text);  // byte pieces can form invalid UTF-8 or a line feed
+      text = clean_text(text);  // byte pieces can form invalid UTF-8 or a line feed
     }
     if (!text.empty()) joined.text += (joined.text.empty() ? "" : " ") + text;
     joined.score += hypothesis.score;
@@ -176,7 +167,7 @@ void Translator::translate_lines(const NextLine& next, const LineDone& done,
   std::deque<SearchRequest> waiting;
   int64_t read = 0, delivered = 0, requests = 0;
   const std::vector<int32_t> prefix_tokens =
-      prefix.empty() ? std::vector<int32_t>{} : tokenizer_.encode(prefix);
+      prefix.empty() ? std::vector<int32_t>{} : tokenizer_.encode(clean_text(prefix));
 
   const auto deliver = [&] {
     for (auto found = lines.find(delivered); found != lines.end() && found->second.missing == 0;
@@ -229,7 +220,7 @@ Translation Translator::translate(const std::string& line, const std::string& pr
                                   const LineProgress& progress) const {
   std::vector<Part> parts = split(line);
   const std::vector<int32_t> prefix_tokens =
-      prefix.empty() ? std::vector<int32_t>{} : tokenizer_.encode(prefix);
+      prefix.empty() ? std::vector<int32_t>{} : tokenizer_.encode(clean_text(prefix));
   bool stopped = false;
   // One part after the other, so that the shown text only grows.
   for (size_t index = 0; index < parts.size() && !stopped; ++index) {
@@ -238,7 +229,7 @@ Translation Translator::translate(const std::string& line, const std::string& pr
     const RequestProgress step = [&](int64_t, std::span<const int32_t> tokens) {
       if (!progress) return true;
       const std::string before = join({parts.begin(), parts.begin() + static_cast<int64_t>(index)}, 0).text;
-      stopped = !progress(before + (before.empty() ? "" : " ") + clean(tokenizer_.decode(tokens)));
+      stopped = !progress(before + (before.empty() ? "" : " ") + clean_text(tokenizer_.decode(tokens)));
       return !stopped;
     };
     for (int attempt = 0; attempt < 2 && !stopped; ++attempt) {

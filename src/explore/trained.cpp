@@ -7,6 +7,7 @@
 #include "attend.h"
 #include "calque/base/error.h"
 #include "calque/base/progress.h"
+#include "calque/base/unicode.h"
 #include "calque/decode/scorer.h"
 #include "calque/model/batch_layout.h"
 #include "calque/model/decoder.h"
@@ -148,8 +149,8 @@ ExperimentResult trained_experiment(const ExperimentOptions& options) {
   std::vector<TokenPair> pairs;
   const Decoder& decoder = translator->decoder();
   for (size_t i = 0; i < test.sources.size(); ++i) {
-    TokenPair pair{translator->tokenizer().encode(test.sources[i]),
-                   translator->tokenizer().encode(test.references[i])};
+    TokenPair pair{translator->tokenizer().encode(clean_text(test.sources[i])),
+                   translator->tokenizer().encode(clean_text(test.references[i]))};
     const int64_t rows = translator->format().rows(static_cast<int64_t>(pair.source.size()),
                                                    static_cast<int64_t>(pair.target.size()));
     if (rows <= decoder.config().context_length) pairs.push_back(std::move(pair));

@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
+#include "activation_memory.h"
 #include "fast.h"
 #include "simd_loops.h"
 
@@ -20,7 +21,7 @@ constexpr int64_t rows_per_task = 32;
 Tensor fast_gated(const Tensor& x, bool gelu) {
   RECORD_USER_SCOPE("activation");
   const int64_t size = x.size(1) / 2;
-  const Tensor y = fast_empty({x.size(0), size});
+  const Tensor y = empty_activation({x.size(0), size});
   const float* from = x.const_data_ptr<float>();
   float* to = y.mutable_data_ptr<float>();
   at::parallel_for(0, x.size(0), rows_per_task, [&](int64_t begin, int64_t end) {

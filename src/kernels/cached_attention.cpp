@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "activation_memory.h"
 #include "fast.h"
 #include "simd_loops.h"
 
@@ -25,7 +26,7 @@ namespace {
 Tensor run_cached(const float* q, int64_t q_stride, const float* kv, int64_t kv_stride, const Tensor& cache,
                   const Layout& layout, const CacheIndex& index, const AttentionShape& shape,
                   const RopeTable* rope) {
-  const Tensor out = fast_empty({layout.queries(), shape.query_size()});
+  const Tensor out = empty_activation({layout.queries(), shape.query_size()});
   simd::CachedAttentionWork work{};
   work.query_offsets = layout.query_offsets.data();
   work.query_rows = layout.query_rows.const_data_ptr<int64_t>();

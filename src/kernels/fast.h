@@ -1,7 +1,6 @@
 // What the fast versions of the kernels share.
 #pragma once
 
-#include <ATen/EmptyTensor.h>
 #include <torch/types.h>
 
 namespace calque {
@@ -9,11 +8,6 @@ namespace calque {
 // Whether the fast versions can take a tensor: 32-bit floats on the CPU. Everything else takes the reference.
 inline bool is_fast(const torch::Tensor& x) {
   return x.device().is_cpu() && x.scalar_type() == torch::kFloat32;
-}
-
-// torch::empty without the dispatcher, which costs as much as a small kernel: for passes without gradients.
-inline torch::Tensor fast_empty(at::IntArrayRef sizes) {
-  return at::detail::empty_cpu(sizes, torch::kFloat32);
 }
 
 }  // namespace calque

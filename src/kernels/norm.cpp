@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
+#include "activation_memory.h"
 #include "fast.h"
 #include "simd_loops.h"
 
@@ -20,7 +21,7 @@ constexpr int64_t rows_per_task = 64;
 // inverses: [rows], receives 1 / RMS of each row for the backward pass; undefined without one.
 Tensor fast_rms_norm(const Tensor& x, const Tensor& weight, double epsilon, const Tensor& inverses) {
   RECORD_USER_SCOPE("norms");
-  const Tensor y = fast_empty(x.sizes());
+  const Tensor y = empty_activation(x.sizes());
   const float* from = x.const_data_ptr<float>();
   const float* factors = weight.const_data_ptr<float>();
   float* to = y.mutable_data_ptr<float>();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "activation_memory.h"
 #include "calque/kernels/threads.h"
 #include "fast.h"
 #include "simd_loops.h"
@@ -114,7 +115,7 @@ int64_t PackedMatrix::bytes() const {
 Tensor PackedMatrix::multiply(const Tensor& given) const {
   RECORD_USER_SCOPE("products");
   const Tensor x = given.contiguous();
-  const Tensor y = fast_empty({x.size(0), outputs_});
+  const Tensor y = empty_activation({x.size(0), outputs_});
   multiply(x.const_data_ptr<float>(), x.size(0), y.mutable_data_ptr<float>());
   return y;
 }

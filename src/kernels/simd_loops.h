@@ -98,6 +98,8 @@ void rms_norm_backward(const float* x, const float* weight, const float* inverse
 // LayerNorm of rows of [rows, width].
 void layer_norm_forward(const float* x, const float* weight, const float* bias, float epsilon, int64_t width,
                         float* y, int64_t begin, int64_t end);
+// y += x.
+void add(const float* x, int64_t count, float* y);
 // y = gelu(x), tanh approximation; y may be x.
 void gelu_forward(const float* x, int64_t count, float* y);
 

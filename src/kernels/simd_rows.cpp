@@ -122,6 +122,10 @@ HWY_INLINE Vector gelu_inner(Vector x) {
   return hn::Mul(hn::Set(d, gelu_scale), hn::MulAdd(hn::Mul(hn::Mul(x, x), x), hn::Set(d, gelu_cubic), x));
 }
 
+void Add(const float* x, int64_t count, float* y) {
+  for_vectors(count, [&](int64_t i, int64_t n) { store(hn::Add(load(y + i, n), load(x + i, n)), y + i, n); });
+}
+
 void GeluForward(const float* x, int64_t count, float* y) {
   for_vectors(count, [&](int64_t i, int64_t n) {
     const Vector value = load(x + i, n);
@@ -280,6 +284,7 @@ namespace calque::simd {
 HWY_EXPORT(RmsNormForward);
 HWY_EXPORT(RmsNormBackward);
 HWY_EXPORT(LayerNormForward);
+HWY_EXPORT(Add);
 HWY_EXPORT(GeluForward);
 HWY_EXPORT(GatedForward);
 HWY_EXPORT(GatedBackward);
@@ -299,6 +304,7 @@ void layer_norm_forward(const float* x, const float* weight, const float* bias, 
                         float* y, int64_t begin, int64_t end) {
   HWY_DYNAMIC_DISPATCH(LayerNormForward)(x, weight, bias, epsilon, width, y, begin, end);
 }
+void add(const float* x, int64_t count, float* y) { HWY_DYNAMIC_DISPATCH(Add)(x, count, y); }
 void gelu_forward(const float* x, int64_t count, float* y) { HWY_DYNAMIC_DISPATCH(GeluForward)(x, count, y); }
 void gated_forward(const float* x, bool gelu, int64_t width, float* y, int64_t begin, int64_t end) {
   HWY_DYNAMIC_DISPATCH(GatedForward)(x, gelu, width, y, begin, end);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "calque/base/error.h"
+#include "calque/base/unicode.h"
 #include "calque/decode/scorer.h"
 #include "calque/kernels/threads.h"
 #include "calque/metrics/text_scores.h"
@@ -135,9 +136,10 @@ double Model::score(const std::string& source, const std::string& target) const 
   return translated_errors([&] {
     const Translator& translator = *parts_->translator;
     const Tokenizer& tokenizer = translator.tokenizer();
-    const auto scores = score_pairs(translator.decoder(), translator.format(),
-                                    {{tokenizer.encode(source), tokenizer.encode(target)}})
-                            .front();
+    const auto scores =
+        score_pairs(translator.decoder(), translator.format(),
+                    {{tokenizer.encode(clean_text(source)), tokenizer.encode(clean_text(target))}})
+            .front();
     if (scores.empty()) throw UserError("the pair is longer than the model's context");
     return std::accumulate(scores.begin(), scores.end(), 0.0);
   });

@@ -2,6 +2,8 @@
 
 #include <torch/types.h>
 
+#include "calque/kernels/residual.h"
+
 namespace calque {
 namespace {
 
@@ -9,18 +11,9 @@ torch::Tensor normalise(const std::shared_ptr<Norm>& norm, const torch::Tensor& 
   return norm ? norm->forward(x) : x;
 }
 
-// x + branch, in the branch's own memory where nobody else needs it.
-torch::Tensor add_residual(const torch::Tensor& x, const torch::Tensor& branch,
-                           const ForwardContext& context) {
-  if (torch::GradMode::is_enabled() || context.hook != nullptr) return x + branch;
-  constexpr int64_t worth_dispatching = 4096;
-  if (branch.numel() >= worth_dispatching || !branch.is_contiguous() || !x.is_contiguous() ||
-      !branch.is_cpu() || branch.scalar_type() != torch::kFloat32)
-    return branch.add_(x);
-  float* sum = branch.mutable_data_ptr<float>();
-  const float* residual = x.const_data_ptr<float>();
-  for (int64_t i = 0; i < branch.numel(); ++i) sum[i] += residual[i];
-  return branch;
+// A hook may keep the branch, so it is not overwritten then.
+torch::Tensor add(const torch::Tensor& x, const torch::Tensor& branch, const ForwardContext& context) {
+  return context.hook != nullptr ? x + branch : add_residual(x, branch);
 }
 
 }  // namespace
@@ -55,11 +48,10 @@ torch::Tensor Block::forward(const torch::Tensor& x, const ForwardContext& conte
   const auto residual =
       layout.queries_all_rows() ? x : x.index_select(0, layout.query_rows);  // [queries, hidden_size]
   const auto attended = attention->forward(attention_norm->forward(x), context.inside("attention"),
-                                           rope);  // [queries, hidden_size]
-  const auto h =
-      add_residual(residual, normalise(attention_post_norm, attended), context);  // [queries, hidden_size]
+                                           rope);                                   // [queries, hidden_size]
+  const auto h = add(residual, normalise(attention_post_norm, attended), context);  // [queries, hidden_size]
   const auto fed = feed_forward->forward(feed_forward_norm->forward(h), context.inside("feed_forward"));
-  return context.show("output", add_residual(h, normalise(feed_forward_post_norm, fed), context));
+  return context.show("output", add(h, normalise(feed_forward_post_norm, fed), context));
 }
 
 }  // namespace calque

@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <spawn.h>
 #include <sys/file.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 
 #include "calque/base/error.h"
@@ -111,7 +114,10 @@ std::string runs_table(const std::vector<RunSummary>& runs) {
   return text;
 }
 
-void remove_run(const fs::path& runs, const std::string& name) {
+namespace {
+
+// The folder of a run that nobody is training.
+fs::path idle_run(const fs::path& runs, const std::string& name) {
   const fs::path run = runs / name;
   if (!fs::exists(run / "config.yaml")) {
     std::vector<std::string> known;
@@ -119,6 +125,68 @@ void remove_run(const fs::path& runs, const std::string& name) {
     throw UserError(fmt::format("{}: no such run{}", run.string(), did_you_mean(name, known)));
   }
   if (is_locked(run)) throw UserError(fmt::format("{}: this run is being trained", run.string()));
+  return run;
+}
+
+// Runs GNU tar, which knows hard links; its messages go to stderr.
+void run_tar(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "tar");
+  std::vector<char*> argv;
+  for (std::string& one : arguments) argv.push_back(one.data());
+  argv.push_back(nullptr);
+  pid_t child = 0;
+  if (const int error = posix_spawnp(&child, "tar", nullptr, nullptr, argv.data(), environ); error != 0)
+    throw SystemError("tar", error);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw UserError("tar failed; its message is above");
+}
+
+// A folder or file that is removed when the scope ends, if it is still there.
+struct Temporary {
+  fs::path path;
+  ~Temporary() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+};
+
+}  // namespace
+
+int64_t archive_run(const fs::path& runs, const std::string& name, const fs::path& file) {
+  idle_run(runs, name);
+  if (fs::exists(file))
+    throw UserError(fmt::format("{}: already exists", file.string()), "choose another file with --output");
+  const Temporary part{file.string() + fmt::format(".tmp-{}", getpid())};
+  run_tar({"--create", "--gzip", "--file", part.path.string(), "--directory", runs.string(), "--exclude",
+           name + "/.lock", "--", name});
+  sync_file(part.path);
+  fs::rename(part.path, file);
+  sync_folder(fs::absolute(file).parent_path());
+  return static_cast<int64_t>(fs::file_size(file));
+}
+
+std::string restore_run(const fs::path& runs, const fs::path& file) {
+  check_readable(file);
+  const Temporary part{runs / fmt::format(".restored-{}", getpid())};
+  fs::create_directories(part.path);
+  run_tar({"--extract", "--gzip", "--file", file.string(), "--directory", part.path.string()});
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator(part.path)) found.push_back(entry.path());
+  if (found.size() != 1 || !fs::exists(found.front() / "config.yaml"))
+    throw UserError(fmt::format("{}: not an archive of a run", file.string()),
+                    "`calque runs archive RUN` makes one");
+  const std::string name = found.front().filename().string();
+  if (fs::exists(runs / name))
+    throw UserError(fmt::format("{}: already exists", (runs / name).string()),
+                    "rename or remove that run first");
+  fs::rename(found.front(), runs / name);
+  return name;
+}
+
+void remove_run(const fs::path& runs, const std::string& name) {
+  const fs::path run = idle_run(runs, name);
   const fs::path away = runs / fmt::format(".deleted-{}-{}", name, getpid());
   fs::rename(run, away);
   fs::remove_all(away);

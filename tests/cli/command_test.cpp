@@ -165,6 +165,14 @@ TEST(CompletionCommand, CompletesSubcommandsOptionsKeysAndRuns) {
   EXPECT_EQ(run_calque(folder, "complete -- data check conf").out, "");
   EXPECT_EQ(run_calque(folder, "complete -- train a.yaml run=f").out, "run=first\n");
   EXPECT_EQ(run_calque(folder, "complete -- train a.yaml run = f").out, "first\n");
+  EXPECT_EQ(run_calque(folder, "complete -- train a.yaml model.attention=p").out, "model.attention=prefix\n");
+  EXPECT_EQ(run_calque(folder, "complete -- train a.yaml model.attention =").out, "prefix\ncausal\n");
+  EXPECT_EQ(run_calque(folder, "complete -- train a.yaml model.attention = c").out, "causal\n");
+  EXPECT_EQ(run_calque(folder, "complete -- train a.yaml model.qk_norm=t").out, "model.qk_norm=true\n");
+  EXPECT_EQ(run_calque(folder, "complete -- translate first --precision b").out, "bfloat16\n");
+  EXPECT_EQ(run_calque(folder, "complete -- explore single").out, "single-head\n");
+  EXPECT_EQ(run_calque(folder, "complete -- explore trained --model f").out, "first\n");
+  EXPECT_EQ(run_calque(folder, "complete -- completion z").out, "zsh\n");
   for (const char* shell : {"bash", "zsh", "fish"})
     EXPECT_GT(run_calque(folder, std::string("completion ") + shell).out.size(), 100u);
   EXPECT_EQ(run_calque(folder, "completion tcsh").code, 2);

@@ -92,6 +92,16 @@ TEST(Corpus, ErrorsNameFileAndLine) {
   EXPECT_THAT(error_message(tsv(folder.path())), HasSubstr("is a folder"));
 }
 
+TEST(Corpus, ColumnsOfATsvCanBeChosen) {
+  const TemporaryFolder folder;
+  CorpusPart part = tsv(folder.write("a.tsv", "1\tHello.\t7\tBonjour.\tCC BY\n2\tThanks!\t8\tMerci !\n"));
+  part.columns = {4, 2};
+  EXPECT_THAT(read_all(part), ElementsAre(Pair("Bonjour.", "Hello."), Pair("Merci !", "Thanks!")));
+  EXPECT_NE(hash_corpus({part}), hash_corpus({tsv(part.pairs)}));
+  part.columns = {2, 5};
+  EXPECT_THAT(error_message(part), HasSubstr("a.tsv:2: expected at least 5 columns, found 4"));
+}
+
 TEST(Corpus, DamagedGzipIsAnError) {
   const TemporaryFolder folder;
   std::string content;
@@ -136,6 +146,11 @@ TEST(Corpus, RejectsInvalidCombinationsOfKeys) {
   CorpusPart text;
   text.text = file;
   EXPECT_THAT(check_error({tsv(file), text}), HasSubstr("cannot be mixed"));
+  CorpusPart columns = tsv(file);
+  columns.columns = {1, 2, 3};
+  EXPECT_THAT(check_error({columns}), HasSubstr("columns: expected the two columns"));
+  text.columns = {1, 2};
+  EXPECT_THAT(check_error({text}), HasSubstr("columns: expected the two columns"));
   EXPECT_EQ(check_error({tsv(folder / "none")}), "accepted");  // does not check that the file exists
   EXPECT_THROW(check_corpus_files({tsv(folder / "none")}, "data.train"), UserError);
   EXPECT_NO_THROW(check_corpus_files({tsv(file)}, "data.train"));

@@ -64,6 +64,23 @@ TEST_F(DataCheckTest, FindsInvalidUtf8) {
 TEST_F(DataCheckTest, FindsMissingTabs) {
   EXPECT_ONLY(check_tsv("un chat a cat\n"), "missing-tab", 1, true, 2);
 }
+TEST_F(DataCheckTest, ChosenColumnsMayHaveOthersBesideThem) {
+  DataConfig config;
+  config.train = {tsv_part(folder_.write("train.tsv", "7\t" + good_ + "8\tun\n"))};
+  config.train[0].columns = {2, 3};
+  EXPECT_ONLY(check(config), "missing-tab", 1, true, 2);
+}
+TEST_F(DataCheckTest, ACarriageReturnIsReportedForTheFileThatHasIt) {
+  DataConfig config;
+  CorpusPart part;
+  part.source = folder_.write("a.fr", "Je ne sais pas où il est.\n");
+  part.target = folder_.write("a.en", "I do not know where he is.\r\n");
+  config.train = {part};
+  const auto findings = check_data(config, nullptr, 3).findings;
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].kind, "carriage-return");
+  EXPECT_THAT(findings[0].examples.at(0).file, testing::EndsWith("a.en"));
+}
 TEST_F(DataCheckTest, FindsExtraTabs) { EXPECT_ONLY(check_tsv("un\tone\tCC-BY\n"), "extra-tab", 1, true, 2); }
 TEST_F(DataCheckTest, FindsControlCharacters) {
   EXPECT_ONLY(check_tsv("un\x07 chat\ta cat\n"), "control-character", 1, false, 2);

@@ -46,6 +46,20 @@ TEST(TokenStore, HoldsEveryPairSortedByLength) {
   EXPECT_EQ(in_groups, 500u);
 }
 
+// As a translated line is, whatever the tokenizer itself normalises: byte-level BPE normalises nothing.
+TEST(TokenStore, TextIsCleanedAsForTranslating) {
+  const TemporaryFolder folder;
+  const Tokenizer tokenizer = Tokenizer::load(source_folder() / "tests/golden/tokenizer/byte-level.json");
+  const Corpus corpus = {tsv_part(folder.write("a.tsv", "Quoi\u00a0?  Oui\tWhat?\u2009 Yes\n"))};
+  TokenStore::build(folder / "s.tokens", corpus, tokenizer, {});
+  const TokenStore store(folder / "s.tokens");
+  ASSERT_EQ(store.pairs(), 1);
+  const auto ids = [](std::span<const int32_t> of) { return std::vector<int32_t>(of.begin(), of.end()); };
+  EXPECT_EQ(ids(store.source(0)), tokenizer.encode("Quoi ? Oui"));
+  EXPECT_EQ(ids(store.target(0)), tokenizer.encode("What? Yes"));
+  EXPECT_NE(tokenizer.encode("Quoi\u00a0?  Oui"), tokenizer.encode("Quoi ? Oui"));
+}
+
 TEST(TokenStore, TheNumberOfThreadsDoesNotChangeTheFile) {
   const TemporaryFolder folder;
   const Corpus corpus = {tsv_part(folder.write("a.tsv", small_tsv(300))),

@@ -117,6 +117,7 @@ Field field(std::string name, Minutes& value, std::string help);
 Field field(std::string name, std::string& value, std::string help);
 Field field(std::string name, std::filesystem::path& value, std::string help);
 Field field(std::string name, std::vector<std::string>& value, std::string help);
+Field field(std::string name, std::vector<int64_t>& value, Range<int64_t> range, std::string help);
 
 // A choice of one name out of several. `set` receives the index of the chosen name.
 Field choice_field(std::string name, std::vector<std::string> names, std::function<size_t()> get,

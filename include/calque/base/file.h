@@ -66,6 +66,7 @@ class AtomicFile {
 
 void write_file(const std::filesystem::path& path, std::string_view content);  // atomically
 
+void sync_file(const std::filesystem::path& path);  // flushes its content to disk (fsync)
 // Flushes a folder's entries to disk (fsync), after files in it were renamed.
 void sync_folder(const std::filesystem::path& folder);
 

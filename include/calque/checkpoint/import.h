@@ -60,6 +60,8 @@ struct ExportOptions {
   std::string format = "hf";  // hf, gguf
   std::string type = "F32";   // of the matrices: F32, F16, BF16 (hf), Q8_0 (gguf)
   bool causal = false;        // export a prefix model as if it were causal
+  bool skip_normalization =
+      false;  // gguf: accept a tokenizer that normalises text, which llama.cpp does not do
 };
 struct ExportResult {
   std::string format;
@@ -68,7 +70,7 @@ struct ExportResult {
 
   nlohmann::json to_json() const;
 };
-// Writes the model, reads it back and compares the logits of both.
+// Writes the model, reads it back and compares the logits and the token ids of both.
 ExportResult export_model(const ExportOptions& options);
 
 }  // namespace calque

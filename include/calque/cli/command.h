@@ -12,9 +12,10 @@
 namespace calque::cli {
 
 // The type names of positional arguments, by which completion knows what to offer.
-inline constexpr const char* wants_config = "CONFIG";        // a configuration file
-inline constexpr const char* wants_overrides = "KEY=VALUE";  // section.key=value
-inline constexpr const char* wants_run = "RUN|CHECKPOINT";   // a run by its name, or a checkpoint's folder
+inline constexpr const char* wants_config = "CONFIG";          // a configuration file
+inline constexpr const char* wants_overrides = "KEY=VALUE";    // section.key=value
+inline constexpr const char* wants_experiment = "EXPERIMENT";  // one of `calque explore`
+inline constexpr const char* wants_run = "RUN|CHECKPOINT";     // a run by its name, or a checkpoint's folder
 
 // Exit codes other than 0.
 inline constexpr int exit_failed = 1;      // it failed

@@ -22,6 +22,8 @@ struct CorpusPart {
   std::filesystem::path text;
   double weight = 1;
   int64_t first = 0;  // use only the first N pairs or lines; 0: all
+  // The columns of a TSV with source and target, counted from 1. None: it has two columns, source and target.
+  std::vector<int64_t> columns;
 
   bool is_text() const { return !text.empty(); }
   // The file to name in messages: the TSV, the source or the text.
@@ -64,6 +66,14 @@ class PairReader {
   int64_t skipped_empty_ = 0;
   int64_t returned_ = 0;
 };
+
+// The source and target columns of a TSV line. found: the line's number of columns.
+struct TsvColumns {
+  std::string_view source, target;
+  int64_t found = 0;
+  bool is_valid = false;  // it has the columns that the part expects
+};
+TsvColumns tsv_columns(const CorpusPart& part, std::string_view line);
 
 // Removes spaces, tabs and carriage returns at both ends.
 std::string_view trim(std::string_view text);

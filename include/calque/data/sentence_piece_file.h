@@ -28,6 +28,15 @@ struct SentencePieceFile {
 // The pieces in the bytes of a model file, in order.
 std::vector<SentencePiece> read_sentence_pieces(const std::string& model);
 
+// How a model file turns text into pieces.
+struct SentencePieceSettings {
+  bool is_unigram = true;   // the format's default
+  bool normalises = false;  // has rules such as NFKC's
+  bool add_dummy_prefix = true;
+  bool remove_extra_whitespaces = true;
+};
+SentencePieceSettings read_sentence_piece_settings(const std::string& model);
+
 // The same model with only the pieces `kept`. Its training and normalisation settings do not change.
 std::string prune_sentence_piece(const std::string& model, const std::vector<SentencePiece>& kept,
                                  int32_t unknown_id, int32_t begin_id, int32_t end_id);

@@ -56,9 +56,6 @@ class Translator {
   // Shows the intermediate tensors of every pass to the hook; null ends it.
   void set_hook(const Hook* hook);
 
-  // Valid UTF-8 without control characters, which are replaced.
-  static std::string clean(std::string_view line);
-
   DecodeConfig& config() { return config_; }
   const DecodeConfig& config() const { return config_; }
   const Decoder& decoder() const { return *decoder_; }

@@ -27,6 +27,12 @@ std::string runs_table(const std::vector<RunSummary>& runs);
 // Deletes a run at once: it is moved away, then removed. One that is being trained is refused.
 void remove_run(const std::filesystem::path& runs, const std::string& name);
 
+// Writes a run into one compressed file, complete or not at all, and returns its size; the run stays.
+int64_t archive_run(const std::filesystem::path& runs, const std::string& name,
+                    const std::filesystem::path& file);
+// Unpacks such a file and returns the run's name. An existing run of that name is not touched: an error.
+std::string restore_run(const std::filesystem::path& runs, const std::filesystem::path& file);
+
 struct CachedFile {
   std::filesystem::path path;
   int64_t bytes = 0;

@@ -1,0 +1,22 @@
+#include "calque/kernels/residual.h"
+
+#include <ATen/Parallel.h>
+#include <torch/types.h>
+
+#include "fast.h"
+#include "simd_loops.h"
+
+namespace calque {
+
+torch::Tensor add_residual(const torch::Tensor& x, const torch::Tensor& branch) {
+  if (torch::GradMode::is_enabled()) return x + branch;
+  if (!is_fast(branch) || !is_fast(x) || !branch.is_contiguous() || !x.is_contiguous()) return branch.add_(x);
+  constexpr int64_t values_per_task = 1 << 15;
+  const float* from = x.const_data_ptr<float>();
+  float* sum = branch.mutable_data_ptr<float>();
+  at::parallel_for(0, branch.numel(), values_per_task,
+                   [&](int64_t begin, int64_t end) { simd::add(from + begin, end - begin, sum + begin); });
+  return branch;
+}
+
+}  // namespace calque

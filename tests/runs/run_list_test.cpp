@@ -1,0 +1,100 @@
+#include "calque/runs/run_list.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "calque/base/error.h"
+#include "calque/base/file.h"
+#include "temporary_folder.h"
+
+namespace calque {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+// A run with a checkpoint whose weights are a hard link, as a trained one has.
+void make_run(const TemporaryFolder& folder, const std::string& name) {
+  fs::create_directories(folder / ("runs/" + name + "/checkpoints/step-5"));
+  fs::create_directories(folder / ("runs/" + name + "/checkpoints/best"));
+  folder.write("runs/" + name + "/config.yaml", "run: " + name + "\n");
+  folder.write("runs/" + name + "/metrics.jsonl", "{\"step\": 5}\n");
+  folder.write("runs/" + name + "/.lock", "");
+  folder.write("runs/" + name + "/checkpoints/step-5/weights", std::string(100'000, 'w'));
+  fs::create_hard_link(folder / ("runs/" + name + "/checkpoints/step-5/weights"),
+                       folder / ("runs/" + name + "/checkpoints/best/weights"));
+}
+
+template <class Function>
+std::string message_of(const Function& function) {
+  try {
+    function();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST(RunList, CountsAHardLinkOnce) {
+  const TemporaryFolder folder;
+  make_run(folder, "one");
+  const auto runs = list_runs(folder / "runs");
+  ASSERT_EQ(runs.size(), 1U);
+  EXPECT_EQ(runs[0].name, "one");
+  EXPECT_EQ(runs[0].state, "stopped");
+  EXPECT_EQ(runs[0].step, 5);
+  EXPECT_LT(runs[0].bytes, 101'000);
+}
+
+TEST(RunList, AnArchivedRunComesBackAsItWas) {
+  const TemporaryFolder folder;
+  make_run(folder, "one");
+  const fs::path archive = folder / "one.tar.gz";
+  EXPECT_LT(archive_run(folder / "runs", "one", archive), 10'000);
+  EXPECT_TRUE(fs::exists(folder / "runs/one"));
+  EXPECT_THAT(message_of([&] { archive_run(folder / "runs", "one", archive); }),
+              HasSubstr("one.tar.gz: already exists"));
+  EXPECT_THAT(message_of([&] { restore_run(folder / "runs", archive); }), HasSubstr("one: already exists"));
+  remove_run(folder / "runs", "one");
+  EXPECT_FALSE(fs::exists(folder / "runs/one"));
+  EXPECT_EQ(restore_run(folder / "runs", archive), "one");
+  EXPECT_EQ(read_file(folder / "runs/one/config.yaml"), "run: one\n");
+  EXPECT_EQ(read_file(folder / "runs/one/checkpoints/best/weights"), std::string(100'000, 'w'));
+  EXPECT_EQ(fs::hard_link_count(folder / "runs/one/checkpoints/best/weights"), 2U);
+  EXPECT_FALSE(fs::exists(folder / "runs/one/.lock"));
+  for (const auto& entry : fs::directory_iterator(folder / "runs"))
+    EXPECT_EQ(entry.path().filename(), "one") << "a temporary folder was left";
+}
+
+TEST(RunList, WhatIsNoArchiveOfARunIsRefused) {
+  const TemporaryFolder folder;
+  folder.write("text", "not an archive");
+  fs::create_directories(folder / "runs");
+  EXPECT_THAT(message_of([&] { restore_run(folder / "runs", folder / "text"); }), HasSubstr("tar failed"));
+  ASSERT_EQ(std::system(
+                ("tar -czf " + (folder / "other.tar.gz").string() + " -C " + folder.path().string() + " text")
+                    .c_str()),
+            0);
+  EXPECT_THAT(message_of([&] { restore_run(folder / "runs", folder / "other.tar.gz"); }),
+              HasSubstr("not an archive of a run"));
+  EXPECT_TRUE(fs::is_empty(folder / "runs"));
+}
+
+TEST(RunList, ARunThatIsBeingTrainedIsLeftAlone) {
+  const TemporaryFolder folder;
+  make_run(folder, "one");
+  const int lock = open((folder / "runs/one/.lock").c_str(), O_RDWR);
+  ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  EXPECT_EQ(list_runs(folder / "runs")[0].state, "training");
+  EXPECT_THAT(message_of([&] { remove_run(folder / "runs", "one"); }), HasSubstr("is being trained"));
+  EXPECT_THAT(message_of([&] { archive_run(folder / "runs", "one", folder / "a.tar.gz"); }),
+              HasSubstr("is being trained"));
+  close(lock);
+  EXPECT_THAT(message_of([&] { remove_run(folder / "runs", "on"); }), HasSubstr("did you mean one?"));
+}
+
+}  // namespace calque
