@@ -6,7 +6,9 @@
 #include "calque/base/json.h"
 #include "calque/checkpoint/hf_config.h"
 #include "calque/checkpoint/weight_names.h"
+#include "calque/data/sequence.h"
 #include "calque/model/lora.h"
+#include "transformers_files.h"
 
 namespace calque {
 namespace fs = std::filesystem;
@@ -44,10 +46,18 @@ void write_checkpoint(const fs::path& folder, const CheckpointContent& content) 
     write_safetensors(temporary / "adapters.safetensors", content.adapters, {});
   }
   json config = content.config;
+  const bool has_own_class = config.value("model_type", "") == "calque";
+  if (has_own_class && content.adapters.empty()) {
+    for (const auto& [name, text] : transformers_files::embedded_files) write_file(temporary / name, text);
+  }
   if (!content.tokenizer.empty()) {
     const Tokenizer tokenizer = Tokenizer::from_bytes(content.tokenizer, "tokenizer");
     config["bos_token_id"] = tokenizer.begin_id();
     config["eos_token_id"] = tokenizer.end_id();
+    if (has_own_class) {
+      config["pad_token_id"] = tokenizer.end_id();
+      config["calque"]["separator"] = pair_format(tokenizer, config["calque"].value("prompt", "")).separator;
+    }
     write_file(temporary / content.tokenizer_file, content.tokenizer);
     write_file(temporary / "tokenizer_config.json", tokenizer_settings(tokenizer).dump(2) + "\n");
   }

@@ -62,8 +62,14 @@ json hf_config(const ModelConfig& c) {
                  {"torch_dtype", "float32"},
                  {"calque", {{"attention", name_of(c.attention)}, {"prompt", c.prompt}}}};
   const ArchitectureTraits* traits = find_architecture(c.architecture);
-  if (traits == nullptr) {
-    config.update({{"architectures", {"CalqueForCausalLM"}}, {"model_type", "calque"}});
+  // No class of transformers has prefix attention: labelled as a Llama, such a model would run causally and
+  // translate worse, in silence. It comes with a modelling file of its own (src/checkpoint/transformers).
+  if (traits == nullptr || c.is_prefix()) {
+    config.update({{"architectures", {"CalqueForCausalLM"}},
+                   {"model_type", "calque"},
+                   {"auto_map",
+                    {{"AutoConfig", "configuration_calque.CalqueConfig"},
+                     {"AutoModelForCausalLM", "modeling_calque.CalqueForCausalLM"}}}});
     config["calque"].update(describe_model(c));
     return config;
   }

@@ -79,7 +79,7 @@ std::string model_card(const ModelConfig& config, const Tokenizer& tokenizer) {
       "```python\n"
       "from transformers import AutoModelForCausalLM, AutoTokenizer\n"
       "import torch\n"
-      "model = AutoModelForCausalLM.from_pretrained(\".\")\n"
+      "model = AutoModelForCausalLM.from_pretrained(\".\"{})\n"
       "tokenizer = AutoTokenizer.from_pretrained(\".\")\n"
       "source = tokenizer(\"Le chat dort.\", add_special_tokens=False)[\"input_ids\"]\n"
       "ids = torch.tensor([[{}] + source + [{}]])\n"
@@ -87,11 +87,11 @@ std::string model_card(const ModelConfig& config, const Tokenizer& tokenizer) {
       "print(tokenizer.decode(out[0, ids.shape[1]:], skip_special_tokens=True))\n"
       "```\n",
       fmt::join(format.begin, " "), fmt::join(format.separator, " "), format.end,
-      config.is_prefix()
-          ? "The model was trained with prefix attention, which transformers does not compute: run causally, "
-            "it translates worse than calque does."
-          : "Attention is causal.",
-      fmt::join(format.begin, ", "), fmt::join(format.separator, ", "), format.end);
+      config.is_prefix() ? "Attention is prefix: the source attends to itself in both directions, which "
+                           "modeling_calque.py in this folder computes."
+                         : "Attention is causal.",
+      hf_config(config).contains("auto_map") ? ", trust_remote_code=True" : "", fmt::join(format.begin, ", "),
+      fmt::join(format.separator, ", "), format.end);
 }
 
 // The first of some texts whose ids differ when a tokenizer is read back. They are in NFKC, with white space
@@ -211,20 +211,21 @@ ExportResult export_model(const ExportOptions& options) {
   check_destination(options.destination);
   const Checkpoint checkpoint(options.checkpoint);
   auto decoder = checkpoint.make_decoder();
-  if (decoder->config().attention == AttentionKind::prefix && !options.causal) {
+  const bool gguf = options.format == "gguf";
+  if (decoder->config().is_prefix() && gguf && !options.causal) {
     throw UserError(
-        fmt::format("{}: this is a prefix model; {} would run it as a causal model and translate worse",
-                    options.checkpoint.string(), options.format == "gguf" ? "llama.cpp" : "transformers"),
+        fmt::format(
+            "{}: this is a prefix model; llama.cpp would run it as a causal model and translate worse",
+            options.checkpoint.string()),
         "train with model.attention=causal, or export with --causal and measure the loss in quality");
   }
   const Tokenizer tokenizer = checkpoint.tokenizer();
   ModelConfig config = decoder->config();
-  config.attention = AttentionKind::causal;
+  if (options.causal) config.attention = AttentionKind::causal;
   std::vector<int64_t> ids;
   for (int64_t i = 0; i < std::min<int64_t>(16, config.context_length); ++i)
     ids.push_back((i * 37 + 5) % config.vocabulary);
   const torch::Tensor expected = causal_logits(*decoder, ids);
-  const bool gguf = options.format == "gguf";
   if (options.type == (gguf ? "BF16" : "Q8_0"))
     throw UserError(fmt::format("--type {} is not available for {}", options.type,
                                 gguf ? "--format gguf" : "--format hf"));
@@ -240,14 +241,13 @@ ExportResult export_model(const ExportOptions& options) {
   } else {
     fs::create_directories(fs::absolute(options.destination).parent_path());
     CheckpointContent content = content_of(*decoder, tokenizer.serialized());
-    // Keeps the real kind of attention: calque reads it back, and transformers ignores it.
-    content.config = hf_config(decoder->config());
+    content.config = hf_config(config);
     if (options.type != "F32") {
       const auto stored = options.type == "BF16" ? torch::kBFloat16 : torch::kFloat16;
       for (auto& [name, tensor] : content.weights) tensor = tensor.to(stored);
       content.config["torch_dtype"] = options.type == "BF16" ? "bfloat16" : "float16";
     }
-    content.readme = model_card(decoder->config(), tokenizer);
+    content.readme = model_card(config, tokenizer);
     write_checkpoint(fs::absolute(options.destination), content);
   }
   const ImportSource written = open_import_source(options.destination);

@@ -22,6 +22,7 @@ ModelConfig tiny() {
   c.heads = 2;
   c.kv_heads = 1;
   c.mlp_size = 12;
+  c.attention = AttentionKind::causal;
   return c;
 }
 

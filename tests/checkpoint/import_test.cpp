@@ -277,6 +277,30 @@ TEST(Export, APrefixModelNeedsTheCausalOption) {
   EXPECT_NO_THROW(export_model(options));
 }
 
+// Labelled as a Llama, transformers would run it causally and translate worse, in silence.
+TEST(Export, APrefixModelBringsItsOwnClassForTransformers) {
+  const TemporaryFolder folder;
+  ExportOptions options;
+  options.checkpoint = own_checkpoint(folder, AttentionKind::prefix);
+  for (const bool causal : {false, true}) {
+    options.destination = folder / (causal ? "causal" : "prefix");
+    options.causal = causal;
+    export_model(options);
+    const json config = parse_file(options.destination / "config.json");
+    EXPECT_EQ(config["model_type"], causal ? "llama" : "calque");
+    EXPECT_EQ(fs::exists(options.destination / "modeling_calque.py"), !causal);
+    EXPECT_EQ(Checkpoint(options.destination).config().is_prefix(), !causal);
+    EXPECT_EQ(Checkpoint(options.destination).config().architecture, Architecture::llama);
+    const bool trusts =
+        read_file(options.destination / "README.md").find("trust_remote_code=True") != std::string::npos;
+    EXPECT_EQ(trusts, !causal);
+    if (causal) continue;
+    EXPECT_EQ(config["auto_map"]["AutoModelForCausalLM"], "modeling_calque.CalqueForCausalLM");
+    EXPECT_EQ(config["calque"]["separator"],
+              json::array({*Tokenizer::load(golden_tokenizer).separator_id()}));
+  }
+}
+
 TEST(Import, PruningKeepsLogitsAndTheEncodingOfTheCorpus) {
   const TemporaryFolder folder;
   const fs::path own = own_checkpoint(folder);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <random>
 
 #include "calque/base/error.h"
 #include "calque/decode/kv_cache.h"
@@ -53,6 +54,66 @@ TEST(Search, NotAskingBeamsThatAreFarBehindChangesNothing) {
       EXPECT_EQ(ended, expected) << i << ", scale " << scale;
     }
   }
+}
+
+// Random small models, sources, beams and penalties: the search, which drops and defers beams, finds what the
+// plain one finds.
+TEST(Search, FindsWhatThePlainSearchFindsInThousandsOfRandomCases) {
+  std::mt19937_64 random(20);
+  const auto draw = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  int64_t cases = 0, compared = 0;
+  for (int model = 0; model < 60; ++model) {
+    ModelConfig config = tiny_config(draw(7, 12));
+    config.layers = 1;
+    config.hidden_size = 8;
+    config.heads = 2;
+    config.kv_heads = 1;
+    config.mlp_size = 12;
+    config.attention = draw(0, 1) == 0 ? AttentionKind::prefix : AttentionKind::causal;
+    const auto decoder =
+        sharp_decoder(config, static_cast<uint64_t>(model), static_cast<double>(draw(8, 70)));
+    for (int which = 0; which < 4; ++which) {
+      std::vector<int32_t> source;
+      for (int64_t i = draw(1, 4); i > 0; --i)
+        source.push_back(static_cast<int32_t>(draw(4, config.vocabulary - 1)));
+      const int64_t max_tokens = draw(2, 7);
+      SearchOptions options = options_with(1);
+      options.decode.max_length_ratio = 1e-9;
+      options.decode.max_length_extra = max_tokens;
+      NextTokens next(*decoder, options, source);
+      for (int setting = 0; setting < 9; ++setting, ++cases) {
+        options.decode.beam = draw(1, 8);
+        options.decode.nbest = draw(0, 2) == 0 ? draw(1, options.decode.beam) : 1;
+        options.decode.length_penalty = static_cast<double>(draw(0, 6)) / 4;
+        options.decode.early_stopping = draw(0, 1) == 0;
+        auto found = run_search(*decoder, options, {source}).front();
+        ASSERT_FALSE(found.empty());
+        std::erase_if(found, [](const Hypothesis& one) { return !one.ended; });  // cut off at max_tokens
+        // The best of a list is what a search for one finds; the others come from a search for the list.
+        const PlainSearch best = plain_beam_search(next, options.decode, static_cast<size_t>(max_tokens), 1);
+        const PlainSearch list =
+            plain_beam_search(next, options.decode, static_cast<size_t>(max_tokens), options.decode.nbest);
+        // Rounding decides between candidates that are as good as equal.
+        if (std::min(best.smallest_gap, list.smallest_gap) < 1e-4) continue;
+        std::vector<Hypothesis> expected = list.ended;
+        if (!best.ended.empty()) {
+          std::erase_if(expected, [&](const Hypothesis& one) { return one.tokens == best.ended[0].tokens; });
+          expected.insert(expected.begin(), best.ended[0]);
+        }
+        const auto wanted = static_cast<size_t>(options.decode.nbest);
+        for (size_t i = 0; i < std::min(wanted, expected.size()); ++i, ++compared) {
+          ASSERT_LT(i, found.size()) << "case " << cases;
+          ASSERT_EQ(found[i].tokens, expected[i].tokens)
+              << "case " << cases << ", beam " << options.decode.beam << ", rank " << i;
+          ASSERT_NEAR(found[i].score, expected[i].score, 1e-3);
+        }
+      }
+    }
+  }
+  EXPECT_EQ(cases, 2160);
+  EXPECT_GT(compared, 1500);  // most searches end by themselves, and few candidates are equal
 }
 
 TEST(Search, AWideBeamFindsTheBestOfAllTargets) {

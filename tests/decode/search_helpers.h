@@ -4,6 +4,7 @@
 #include "calque/decode/search.h"
 
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "calque/base/error.h"
@@ -103,43 +104,90 @@ inline std::vector<int32_t> greedy_without_cache(const Decoder& decoder, const S
   return target;
 }
 
-// Beam search written as plainly as can be: all beams are asked in every step, and nothing is dropped before
-// the greatest length is reached. What ended keeps its place if the search stops when all have.
-inline std::vector<Hypothesis> plain_beam_search(const Decoder& decoder, const SearchOptions& options,
-                                                 const std::vector<int32_t>& source) {
-  const auto width = static_cast<size_t>(options.decode.beam);
-  std::vector<Hypothesis> beams(1), ended;
-  for (size_t length = 1; length <= source.size() + 12; ++length) {
+// Log-probabilities of the next token after a target; computed once for each.
+class NextTokens {
+ public:
+  NextTokens(const Decoder& decoder, SearchOptions options, std::vector<int32_t> source)
+      : decoder_(decoder), options_(std::move(options)), source_(std::move(source)) {}
+
+  const std::vector<double>& after(const std::vector<int32_t>& target) {
+    auto& scores = known_[target];
+    if (scores.empty()) {
+      const auto all =
+          next_log_probabilities(decoder_, options_.format, source_, target).to(torch::kFloat64).contiguous();
+      scores.assign(all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel());
+      for (const int32_t token : options_.forbidden) scores[static_cast<size_t>(token)] = -INFINITY;
+    }
+    return scores;
+  }
+
+ private:
+  const Decoder& decoder_;
+  SearchOptions options_;
+  std::vector<int32_t> source_;
+  std::map<std::vector<int32_t>, std::vector<double>> known_;
+};
+
+struct PlainSearch {
+  std::vector<Hypothesis> ended;   // the best first
+  double smallest_gap = INFINITY;  // between the last candidate that was kept and the first that was not
+};
+
+// Beam search written as plainly as can be: all beams are asked in every step, and none is dropped before the
+// greatest length is reached. With early stopping an ended translation keeps its place in the beam, unless it
+// could not be among the `wanted` best even if it had ended with the greatest length.
+inline PlainSearch plain_beam_search(NextTokens& next, const DecodeConfig& decode, size_t max_tokens,
+                                     int64_t wanted) {
+  const auto width = static_cast<size_t>(decode.beam);
+  const auto penalty = [&](size_t tokens) {
+    return std::pow((5.0 + static_cast<double>(tokens)) / 6, decode.length_penalty);
+  };
+  PlainSearch result;
+  auto& ended = result.ended;
+  std::vector<Hypothesis> beams(1);
+  for (size_t length = 1; length <= max_tokens && !beams.empty(); ++length) {
     std::vector<Hypothesis> longer;
     for (const Hypothesis& beam : beams) {
-      auto scores = next_log_probabilities(decoder, options.format, source, beam.tokens);
-      for (const int32_t token : options.forbidden) scores[token] = -INFINITY;
-      for (int32_t token = 0; token < scores.size(0); ++token) {
+      const auto& scores = next.after(beam.tokens);
+      for (size_t token = 0; token < scores.size(); ++token) {
         longer.push_back(beam);
-        longer.back().tokens.push_back(token);
-        longer.back().log_probability += scores[token].item<double>();
+        longer.back().tokens.push_back(static_cast<int32_t>(token));
+        longer.back().log_probability += scores[token];
       }
     }
+    std::erase_if(longer, [](const Hypothesis& one) { return std::isinf(one.log_probability); });
     std::stable_sort(longer.begin(), longer.end(), [](const Hypothesis& a, const Hypothesis& b) {
       return a.log_probability > b.log_probability;
     });
+    for (size_t rank = 1; rank < longer.size() && rank <= 2 * width; ++rank)
+      result.smallest_gap =
+          std::min(result.smallest_gap, longer[rank - 1].log_probability - longer[rank].log_probability);
     beams.clear();
     for (size_t rank = 0; rank < longer.size(); ++rank) {
-      if (beams.size() + (options.decode.early_stopping ? ended.size() : 0) >= width) break;
+      if (beams.size() + (decode.early_stopping ? ended.size() : 0) >= width) break;
       Hypothesis& one = longer[rank];
       if (one.tokens.back() != end_token) {
         beams.push_back(one);
       } else if (rank < width) {
+        const double possible = one.log_probability / penalty(max_tokens);
+        const auto better = std::count_if(ended.begin(), ended.end(),
+                                          [&](const Hypothesis& other) { return other.score >= possible; });
+        if (better >= wanted) continue;
         one.tokens.pop_back();
-        one.score = one.log_probability /
-                    std::pow((5.0 + static_cast<double>(length)) / 6, options.decode.length_penalty);
+        one.score = one.log_probability / penalty(length);
         ended.push_back(one);
       }
     }
   }
   std::stable_sort(ended.begin(), ended.end(),
                    [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
-  return ended;
+  return result;
+}
+
+inline std::vector<Hypothesis> plain_beam_search(const Decoder& decoder, const SearchOptions& options,
+                                                 const std::vector<int32_t>& source) {
+  NextTokens next(decoder, options, source);
+  return plain_beam_search(next, options.decode, source.size() + 12, options.decode.nbest).ended;
 }
 
 }  // namespace calque

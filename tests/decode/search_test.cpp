@@ -129,11 +129,6 @@ TEST(Search, ScoresEqualThoseOfForcedDecoding) {
   }
 }
 
-// Beams that can no longer win are dropped on the way; what is found must be what a search finds that drops
-// none.
-// Beams far behind the best are not asked if those before them leave no place; with as many translations
-// wanted as there are beams nothing is without hope either, so that all must be as in a search that asks all.
-// Every target of up to three tokens, scored one by one: what a wide enough beam must find.
 TEST(Search, AForcedPrefixIsKeptAndGoneOnFrom) {
   const auto decoder = sharp_decoder(search_model(AttentionKind::prefix));
   const SearchOptions options = options_with(1);

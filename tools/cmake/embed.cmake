@@ -1,0 +1,16 @@
+# calque_embed(TARGET HEADER FILES…): makes a header with the files' contents, which the program carries.
+# It defines `embedded_files`, an array of {name, content}, in namespace calque::NAME, NAME being the header's stem.
+function(calque_embed target header)
+  get_filename_component(name ${header} NAME_WE)
+  set(text "// Made by tools/cmake/embed.cmake.\n#pragma once\n\n#include <string_view>\n\nnamespace calque::${name} {\n\n")
+  string(APPEND text "struct EmbeddedFile {\n  std::string_view name, content;\n};\n\ninline constexpr EmbeddedFile embedded_files[] = {\n")
+  foreach(file ${ARGN})
+    get_filename_component(file_name ${file} NAME)
+    file(READ ${file} content)
+    string(APPEND text "    {\"${file_name}\", R\"embedded(${content})embedded\"},\n")
+    set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  endforeach()
+  string(APPEND text "};\n\n}  // namespace calque::${name}\n")
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/embedded/${target}/${header} CONTENT "${text}" @ONLY)
+  target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/embedded/${target})
+endfunction()
