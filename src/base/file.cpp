@@ -187,9 +187,11 @@ void sync_file(const fs::path& path) {
 
 void sync_folder(const fs::path& folder) {
   const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  fsync(descriptor);
+  if (descriptor < 0) return;  // a folder that may be written but not read
+  const int error = fsync(descriptor) != 0 ? errno : 0;
   close(descriptor);
+  // Some file systems cannot flush folders; they say EINVAL.
+  if (error != 0 && error != EINVAL) throw SystemError(folder.string() + ": writing failed", error);
 }
 
 namespace {
@@ -202,6 +204,7 @@ fs::path backup_path(const fs::path& folder) {
 
 void replace_folder(const fs::path& prepared, const fs::path& folder) {
   const fs::path old = backup_path(folder);
+  sync_folder(prepared);  // its entries are on disk before they have their final name
   fs::remove_all(old);
   if (!fs::exists(fs::symlink_status(folder))) {
     fs::rename(prepared, folder);
@@ -224,7 +227,17 @@ void link_or_copy(const fs::path& file, const fs::path& folder) {
   const fs::path to = folder / file.filename();
   std::error_code error;
   fs::create_hard_link(file, to, error);
-  if (error) fs::copy_file(file, to);
+  if (!error) return;
+  fs::copy_file(file, to);
+  sync_file(to);
+}
+
+void remove_folder(const fs::path& folder) {
+  const fs::path away = folder.parent_path() / (".deleted-" + folder.filename().string());
+  fs::remove_all(away);  // left behind by a killed process
+  fs::rename(folder, away);
+  sync_folder(folder.parent_path());  // before any of its files is gone
+  fs::remove_all(away);
 }
 
 fs::path resolve(const fs::path& path, const fs::path& folder) {

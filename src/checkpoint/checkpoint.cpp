@@ -8,6 +8,7 @@
 #include "calque/checkpoint/weight_names.h"
 #include "calque/data/sequence.h"
 #include "calque/model/lora.h"
+#include "tokenizer_json.h"
 #include "transformers_files.h"
 
 namespace calque {
@@ -16,22 +17,54 @@ using nlohmann::json;
 
 namespace {
 
-// The tokenizer_config.json that `transformers` needs beside the tokenizer's file.
-json tokenizer_settings(const Tokenizer& tokenizer) {
+// A byte-level tokenizer has no unknown token; padding is masked whatever it is.
+int32_t pad_id(const Tokenizer& tokenizer) {
+  return tokenizer.unknown_id() >= 0 ? tokenizer.unknown_id() : tokenizer.end_id();
+}
+
+// A tokenizer that has neither <sep> nor a newline has no tokens between source and target.
+SequenceFormat known_format(const Tokenizer& tokenizer, const std::string& prompt) {
+  try {
+    return pair_format(tokenizer, prompt);
+  } catch (const UserError&) {
+    return text_format(tokenizer);
+  }
+}
+
+// What `transformers` needs beside the weights to make the same ids, and to generate as calque does.
+void write_tokenizer_files(const fs::path& folder, const CheckpointContent& content,
+                           const Tokenizer& tokenizer, const ModelConfig& config) {
+  write_file(folder / content.tokenizer_file, content.tokenizer);
+  const bool byte_level = content.tokenizer_file == "tokenizer.json";
   json settings = {{"bos_token", tokenizer.piece(tokenizer.begin_id())},
                    {"eos_token", tokenizer.piece(tokenizer.end_id())},
-                   {"clean_up_tokenization_spaces", false}};
-  if (std::string(tokenizer.file_name()) == "tokenizer.json") {
-    settings["tokenizer_class"] = "PreTrainedTokenizerFast";
-    return settings;
+                   {"clean_up_tokenization_spaces", false},
+                   {"model_input_names", {"input_ids", "attention_mask"}},
+                   {"model_max_length", config.context_length},
+                   {"padding_side", "left"},
+                   {"tokenizer_class", "PreTrainedTokenizerFast"}};
+  if (!byte_level) {
+    const auto file = sentence_piece_json(tokenizer, known_format(tokenizer, config.prompt));
+    if (file) {
+      write_file(folder / "tokenizer.json", file->dump() + "\n");
+      settings["split_special_tokens"] = true;  // a "<sep>" in a text is text
+    } else {
+      settings.update({{"tokenizer_class", "LlamaTokenizer"}, {"add_prefix_space", true}, {"legacy", false}});
+    }
+    settings["unk_token"] = settings["pad_token"] = tokenizer.piece(tokenizer.unknown_id());
+    if (tokenizer.separator_id()) settings["sep_token"] = tokenizer.piece(*tokenizer.separator_id());
   }
-  settings.update({{"tokenizer_class", "LlamaTokenizer"},
-                   {"unk_token", tokenizer.piece(tokenizer.unknown_id())},
-                   {"add_bos_token", true},
-                   {"add_eos_token", false},
-                   {"add_prefix_space", true},
-                   {"legacy", false}});
-  return settings;
+  write_file(folder / "tokenizer_config.json", settings.dump(2) + "\n");
+  json never = json::array();  // ids that calque never generates
+  for (int32_t id = 0; id < tokenizer.size(); ++id) {
+    if (id != tokenizer.end_id() && (tokenizer.is_control(id) || id == tokenizer.unknown_id()))
+      never.push_back(id);
+  }
+  const json generation = {{"bos_token_id", tokenizer.begin_id()},
+                           {"eos_token_id", tokenizer.end_id()},
+                           {"pad_token_id", pad_id(tokenizer)},
+                           {"suppress_tokens", never}};
+  write_file(folder / "generation_config.json", generation.dump(2) + "\n");
 }
 
 }  // namespace
@@ -54,12 +87,14 @@ void write_checkpoint(const fs::path& folder, const CheckpointContent& content) 
     const Tokenizer tokenizer = Tokenizer::from_bytes(content.tokenizer, "tokenizer");
     config["bos_token_id"] = tokenizer.begin_id();
     config["eos_token_id"] = tokenizer.end_id();
-    if (has_own_class) {
-      config["pad_token_id"] = tokenizer.end_id();
-      config["calque"]["separator"] = pair_format(tokenizer, config["calque"].value("prompt", "")).separator;
+    config["pad_token_id"] = pad_id(tokenizer);
+    const ModelConfig model = read_hf_config(config, "config.json");
+    config["calque"]["separator"] = known_format(tokenizer, model.prompt).separator;
+    if (content.adapters.empty()) {
+      write_tokenizer_files(temporary, content, tokenizer, model);
+    } else {
+      write_file(temporary / content.tokenizer_file, content.tokenizer);
     }
-    write_file(temporary / content.tokenizer_file, content.tokenizer);
-    write_file(temporary / "tokenizer_config.json", tokenizer_settings(tokenizer).dump(2) + "\n");
   }
   write_file(temporary / "config.json", config.dump(2) + "\n");
   if (!content.readme.empty()) write_file(temporary / "README.md", content.readme);

@@ -144,7 +144,7 @@ void check_gguf_tokenizer(const Tokenizer& tokenizer, bool skip_normalization) {
       throw UserError(
           "llama.cpp cannot run a unigram tokenizer with byte fallback: its token ids would differ",
           "export with --format hf, or train with tokenizer.kind=bpe");
-    if (settings.normalises) normalizer = "NFKC";
+    if (!settings.charsmap.empty()) normalizer = "NFKC";
   }
   if (!normalizer.empty() && !skip_normalization)
     throw UserError(

@@ -71,6 +71,7 @@ namespace {
 // How to prompt the model, for whoever opens the folder with transformers.
 std::string model_card(const ModelConfig& config, const Tokenizer& tokenizer) {
   const SequenceFormat format = pair_format(tokenizer, config.prompt);
+  const char* trust = hf_config(config).contains("auto_map") ? ", trust_remote_code=True" : "";
   return fmt::format(
       "# A French-English translation model\n\n"
       "Exported by calque. It expects these token ids:\n\n"
@@ -80,7 +81,7 @@ std::string model_card(const ModelConfig& config, const Tokenizer& tokenizer) {
       "from transformers import AutoModelForCausalLM, AutoTokenizer\n"
       "import torch\n"
       "model = AutoModelForCausalLM.from_pretrained(\".\"{})\n"
-      "tokenizer = AutoTokenizer.from_pretrained(\".\")\n"
+      "tokenizer = AutoTokenizer.from_pretrained(\".\"{})\n"
       "source = tokenizer(\"Le chat dort.\", add_special_tokens=False)[\"input_ids\"]\n"
       "ids = torch.tensor([[{}] + source + [{}]])\n"
       "out = model.generate(ids, max_new_tokens=60, num_beams=4, eos_token_id={})\n"
@@ -90,8 +91,7 @@ std::string model_card(const ModelConfig& config, const Tokenizer& tokenizer) {
       config.is_prefix() ? "Attention is prefix: the source attends to itself in both directions, which "
                            "modeling_calque.py in this folder computes."
                          : "Attention is causal.",
-      hf_config(config).contains("auto_map") ? ", trust_remote_code=True" : "", fmt::join(format.begin, ", "),
-      fmt::join(format.separator, ", "), format.end);
+      trust, trust, fmt::join(format.begin, ", "), fmt::join(format.separator, ", "), format.end);
 }
 
 // The first of some texts whose ids differ when a tokenizer is read back. They are in NFKC, with white space
@@ -110,6 +110,7 @@ std::optional<std::string> different_ids(const Tokenizer& tokenizer, const Impor
 
 ImportResult import_model(const ImportOptions& options) {
   check_destination(options.destination);
+  if (fs::exists(options.source / "manifest.json")) Checkpoint(options.source).check_files();
   const ImportSource source = open_import_source(options.source, options.tokenizer);
   std::shared_ptr<Decoder> decoder = load_decoder(source);
   ImportResult result{source.format, source.architecture, source.tokenizer_kind, {}, 0};

@@ -2,7 +2,9 @@
 
 #include "calque/base/config.h"
 #include "calque/base/error.h"
+#include "calque/base/file.h"
 #include "calque/base/hash.h"
+#include "calque/base/log.h"
 #include "calque/data/tokenizer_training.h"
 
 namespace calque {
@@ -16,6 +18,21 @@ void mark_used(const fs::path& path) {
   fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);
 }
 
+// KEY-CHECKSUM.model. A damaged one is deleted, so that it is trained again.
+std::optional<fs::path> find_tokenizer(const fs::path& folder, const std::string& key) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(key + "-") || !name.ends_with(".model")) continue;
+    if (name == fmt::format("{}-{}.model", key, hex(hash_bytes(read_file(entry.path())))))
+      return entry.path();
+    log::warn("{}: damaged; the tokenizer is trained again", entry.path().string());
+    fs::remove(entry.path());
+    break;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 DataCache::DataCache(fs::path folder, int threads) : folder_(std::move(folder)), threads_(threads) {}
@@ -26,6 +43,7 @@ uint64_t DataCache::corpus_hash(const Corpus& corpus) {
     key += part.is_text() ? "text\n" : "pairs\n";
     for (const fs::path& file : part.files()) key += file.string() + '\n';
     key += std::to_string(part.first) + '\n';
+    for (const int64_t column : part.columns) key += std::to_string(column) + '\n';
   }
   const auto found = hashes_.find(key);
   return found != hashes_.end() ? found->second : hashes_[key] = hash_corpus(corpus);
@@ -40,13 +58,13 @@ Tokenizer DataCache::tokenizer(const TokenizerConfig& config, const Corpus& trai
   TokenizerConfig training_config = config;
   training_config.sampling = 0;  // affects how the tokenizer is used, not how it is trained
   const uint64_t key = mix(corpus_hash(train), hash_bytes(show_config(fields(training_config), {}, false)));
-  const fs::path path = folder_ / fmt::format("{}.model", hex(key));
-  if (fs::exists(path)) {
-    mark_used(path);
-    return Tokenizer::load(path);
+  if (const auto path = find_tokenizer(folder_, hex(key))) {
+    mark_used(*path);
+    return Tokenizer::load(*path);
   }
   Tokenizer tokenizer = train_tokenizer(config, train, threads_);
-  write_file(path, tokenizer.serialized());
+  const std::string model = tokenizer.serialized();
+  write_file(folder_ / fmt::format("{}-{}.model", hex(key), hex(hash_bytes(model))), model);
   return tokenizer;
 }
 

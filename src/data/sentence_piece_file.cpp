@@ -125,8 +125,11 @@ SentencePieceSettings read_sentence_piece_settings(const std::string& model) {
       const WireField one = read_field(message, inner);
       if (field.number == model_trainer) {
         if (one.number == 3) settings.is_unigram = one.value == 1;
+        if (one.number == 35) settings.byte_fallback = one.value != 0;
+      } else if (one.number == 1) {
+        settings.normalizer = one.bytes;
       } else if (one.number == 2) {
-        settings.normalises = !one.bytes.empty();  // precompiled_charsmap
+        settings.charsmap = one.bytes;
       } else if (one.number == 3) {
         settings.add_dummy_prefix = one.value != 0;
       } else if (one.number == 4) {

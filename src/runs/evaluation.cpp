@@ -11,6 +11,7 @@
 #include "calque/base/hash.h"
 #include "calque/base/progress.h"
 #include "calque/base/text.h"
+#include "calque/base/unicode.h"
 #include "calque/data/line_reader.h"
 #include "calque/decode/scorer.h"
 
@@ -81,7 +82,10 @@ std::optional<std::vector<std::string>> stored_hypotheses(const fs::path& folder
   return lines;
 }
 
-void store(const fs::path& folder, const Evaluation& evaluation, const std::string& key) {
+// All files at once: a killed process leaves the earlier evaluation or this one, not a mixture.
+void store(const fs::path& destination, const Evaluation& evaluation, const std::string& key) {
+  const fs::path folder = destination.parent_path() / ("." + destination.filename().string() + ".tmp");
+  fs::remove_all(folder);  // left behind by a killed process
   fs::create_directories(folder);
   write_file(folder / "sources.txt", as_lines(evaluation.test.sources));
   write_file(folder / "references.txt", as_lines(evaluation.test.references));
@@ -100,13 +104,14 @@ void store(const fs::path& folder, const Evaluation& evaluation, const std::stri
   all["facts"] = evaluation.facts.to_json();
   all["key"] = key;
   write_file(folder / "scores.json", all.dump(2) + "\n");
+  replace_folder(folder, destination);
 }
 
 double reference_loss(const Translator& translator, const TestSet& test) {
   std::vector<TokenPair> pairs;
   for (size_t i = 0; i < test.sources.size(); ++i) {
-    pairs.push_back(
-        {translator.tokenizer().encode(test.sources[i]), translator.tokenizer().encode(test.references[i])});
+    pairs.push_back({translator.tokenizer().encode(clean_text(test.sources[i])),
+                     translator.tokenizer().encode(clean_text(test.references[i]))});
   }
   return mean_loss(translator.decoder(), translator.format(), pairs);
 }

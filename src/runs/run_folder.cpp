@@ -36,7 +36,18 @@ std::string lock_holder(const fs::path& lock) {
 
 }  // namespace
 
+std::optional<std::string> training_process(const fs::path& run) {
+  const fs::path file = run / ".lock";
+  const int lock = open(file.c_str(), O_RDWR | O_CLOEXEC);
+  if (lock < 0) return std::nullopt;
+  const bool is_free = flock(lock, LOCK_EX | LOCK_NB) == 0;
+  close(lock);
+  return is_free ? std::nullopt : std::optional(lock_holder(file));
+}
+
 RunFolder::RunFolder(fs::path path, Mode mode) : path_(std::move(path)) {
+  if (const auto process = training_process(path_))
+    throw UserError(fmt::format("{}: {} is training this run", path_.string(), *process));
   const bool begun = fs::exists(path_ / "config.yaml");
   if (mode == Mode::create && begun) {
     throw UserError(
@@ -81,6 +92,11 @@ void RunFolder::clear() {
   for (const auto& entry : fs::directory_iterator(path_.parent_path())) {
     if (entry.path().filename().string().starts_with(prefix)) fs::remove_all(entry.path());
   }
+}
+
+void RunFolder::keep() {
+  created_ = false;
+  sync_folder(path_.parent_path());
 }
 
 std::string RunFolder::id() const {

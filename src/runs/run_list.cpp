@@ -1,9 +1,7 @@
 #include "calque/runs/run_list.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
-#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,14 +30,6 @@ json read_object(const fs::path& file) {
   return value.is_object() ? value : json::object();
 }
 
-bool is_locked(const fs::path& run) {
-  const int lock = open((run / ".lock").c_str(), O_RDWR | O_CLOEXEC);
-  if (lock < 0) return false;
-  const bool locked = flock(lock, LOCK_EX | LOCK_NB) != 0;
-  close(lock);
-  return locked;
-}
-
 std::optional<double> bleu_of(const fs::path& run, const json& summary) {
   std::optional<double> bleu;
   fs::file_time_type newest{};
@@ -64,7 +54,7 @@ RunSummary summarise(const fs::path& run) {
   if (!metrics.empty()) found.step = metrics.back().value("step", int64_t{0});
   found.step = std::max(found.step, summary.value("step", int64_t{0}));
   const std::string end = summary.value("end", "");
-  found.state = is_locked(run)         ? "training"
+  found.state = training_process(run)  ? "training"
                 : end == "interrupted" ? "interrupted"
                 : !end.empty()         ? "done"
                 : !summary.empty()     ? "done"
@@ -124,7 +114,8 @@ fs::path idle_run(const fs::path& runs, const std::string& name) {
     for (const RunSummary& one : list_runs(runs)) known.push_back(one.name);
     throw UserError(fmt::format("{}: no such run{}", run.string(), did_you_mean(name, known)));
   }
-  if (is_locked(run)) throw UserError(fmt::format("{}: this run is being trained", run.string()));
+  if (const auto process = training_process(run))
+    throw UserError(fmt::format("{}: {} is training this run", run.string(), *process));
   return run;
 }
 
@@ -185,12 +176,7 @@ std::string restore_run(const fs::path& runs, const fs::path& file) {
   return name;
 }
 
-void remove_run(const fs::path& runs, const std::string& name) {
-  const fs::path run = idle_run(runs, name);
-  const fs::path away = runs / fmt::format(".deleted-{}-{}", name, getpid());
-  fs::rename(run, away);
-  fs::remove_all(away);
-}
+void remove_run(const fs::path& runs, const std::string& name) { remove_folder(idle_run(runs, name)); }
 
 std::vector<CachedFile> list_cache(const fs::path& cache) {
   std::vector<CachedFile> all;

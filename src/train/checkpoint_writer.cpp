@@ -15,11 +15,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A checkpoint whose replacement was interrupted has its old content under another name.
+// A checkpoint whose replacement was interrupted has its old content under another name. What an interrupted
+// deletion left is deleted.
 void restore_interrupted(const fs::path& checkpoints) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(checkpoints)) {
     const std::string name = entry.path().filename().string();
+    if (name.starts_with(".deleted-")) fs::remove_all(entry.path());
     if (name.starts_with('.') && name.ends_with(".old"))
       found.push_back(checkpoints / name.substr(1, name.size() - 5));
   }
@@ -101,11 +103,11 @@ void CheckpointWriter::write(int64_t step, CheckpointContent content, bool best)
   });
 }
 
-void CheckpointWriter::mark_best(int64_t step) {
+void CheckpointWriter::mark(const std::string& name, int64_t step) {
   finish();
   const fs::path checkpoint = folder_ / fmt::format("step-{}", step);
-  if (fs::exists(checkpoint) && !same_model(checkpoint, folder_ / "best"))
-    link_checkpoint(checkpoint, folder_ / "best");
+  if (fs::exists(checkpoint) && !same_model(checkpoint, folder_ / name))
+    link_checkpoint(checkpoint, folder_ / name);
 }
 
 void CheckpointWriter::store(int64_t step, const CheckpointContent& content, bool best) const {
@@ -115,7 +117,7 @@ void CheckpointWriter::store(int64_t step, const CheckpointContent& content, boo
   link_checkpoint(checkpoint, folder_ / "last");
   const auto all = list_checkpoints(folder_);
   for (size_t i = static_cast<size_t>(keep_); i < all.size(); ++i) {
-    if (all[i].second != checkpoint) fs::remove_all(all[i].second);
+    if (all[i].second != checkpoint) remove_folder(all[i].second);
   }
 }
 

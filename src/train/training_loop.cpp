@@ -102,8 +102,10 @@ class TrainingLoop {
     check_base(*checkpoint);
     trainer_.restore(*checkpoint);
     state_ = RunState::from_json(checkpoint->progress());
-    if (state_.best_step >= 0) writer_.mark_best(state_.best_step);
     saved_step_ = trainer_.state().step;
+    // A kill may have come between the checkpoint and its links.
+    if (state_.best_step >= 0) writer_.mark("best", state_.best_step);
+    writer_.mark("last", saved_step_);
   }
 
   // Adapters continue on the base model that they were trained on.
@@ -146,13 +148,15 @@ class TrainingLoop {
 
   // Adapters are useless without their base model: the run keeps it, as hard links where possible.
   void keep_base() {
-    const fs::path base = folder_.path() / "base";
+    const fs::path base = folder_.path() / ".base.tmp";
+    fs::remove_all(base);  // left behind by a killed start
     fs::create_directories(base);
     for (const auto& entry : fs::directory_iterator(config_.finetune.init_from)) {
       const std::string name = entry.path().filename().string();
       if (entry.is_regular_file() && name != "state.safetensors")
         link_or_copy(fs::canonical(entry.path()), base);
     }
+    replace_folder(base, folder_.path() / "base");
   }
 
   void announce(const BatchStream& stream) {
@@ -267,7 +271,7 @@ class TrainingLoop {
     if (end != TrainingEnd::interrupted && state_.validated_step != step) validate(metrics);
     if (saved_step_ != step) save(false);
     writer_.finish();
-    if (validator_.empty()) writer_.mark_best(step);
+    if (validator_.empty()) writer_.mark("best", step);
     write_run_report(folder_.path(), config_, trainer_.decoder().parameter_count());
     TrainingResult result{end,
                           limits_.reached(trainer_.state(), state_.seconds).value_or(""),

@@ -89,10 +89,11 @@ TEST(RunList, ARunThatIsBeingTrainedIsLeftAlone) {
   make_run(folder, "one");
   const int lock = open((folder / "runs/one/.lock").c_str(), O_RDWR);
   ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  ASSERT_EQ(write(lock, "123", 3), 3);
   EXPECT_EQ(list_runs(folder / "runs")[0].state, "training");
-  EXPECT_THAT(message_of([&] { remove_run(folder / "runs", "one"); }), HasSubstr("is being trained"));
+  EXPECT_THAT(message_of([&] { remove_run(folder / "runs", "one"); }), HasSubstr("process 123 is training"));
   EXPECT_THAT(message_of([&] { archive_run(folder / "runs", "one", folder / "a.tar.gz"); }),
-              HasSubstr("is being trained"));
+              HasSubstr("process 123 is training"));
   close(lock);
   EXPECT_THAT(message_of([&] { remove_run(folder / "runs", "on"); }), HasSubstr("did you mean one?"));
 }

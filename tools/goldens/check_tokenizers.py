@@ -26,7 +26,7 @@ def lines_of(files):
 
 
 def tokenizer_file(folder):
-    return next(folder / name for name in ("tokenizer.json", "tokenizer.model") if (folder / name).exists())
+    return next(folder / name for name in ("tokenizer.model", "tokenizer.json") if (folder / name).exists())
 
 
 def our_ids(folder, lines):

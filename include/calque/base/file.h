@@ -76,6 +76,9 @@ void sync_folder(const std::filesystem::path& folder);
 void replace_folder(const std::filesystem::path& prepared, const std::filesystem::path& folder);
 void restore_folder(const std::filesystem::path& folder);
 
+// Deletes a folder. It loses its name first, so that an interruption leaves no half of it under that name.
+void remove_folder(const std::filesystem::path& folder);
+
 // Adds a file to a folder under the same file name: as a hard link, or as a copy if that fails.
 void link_or_copy(const std::filesystem::path& file, const std::filesystem::path& folder);
 

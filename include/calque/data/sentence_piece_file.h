@@ -30,8 +30,10 @@ std::vector<SentencePiece> read_sentence_pieces(const std::string& model);
 
 // How a model file turns text into pieces.
 struct SentencePieceSettings {
-  bool is_unigram = true;   // the format's default
-  bool normalises = false;  // has rules such as NFKC's
+  bool is_unigram = true;      // the format's default
+  bool byte_fallback = false;  // unknown characters become byte pieces
+  std::string normalizer;      // name of the rule, such as nfkc
+  std::string charsmap;        // the rule as a table; empty: no normalisation
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
 };

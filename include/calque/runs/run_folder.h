@@ -27,7 +27,7 @@ class RunFolder {
   // A random name for this run, made at its start: its checkpoints carry it.
   std::string id() const;
   // From here on the folder is kept. Otherwise the destructor removes one that this object created.
-  void keep() { created_ = false; }
+  void keep();
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path config() const { return path_ / "config.yaml"; }
@@ -50,6 +50,9 @@ class RunFolder {
   int lock_ = -1;
   bool created_ = false;
 };
+
+// "process 123" if a process is training the run, else nothing.
+std::optional<std::string> training_process(const std::filesystem::path& run);
 
 // Appends a line to metrics.jsonl.
 void append_metrics(const std::filesystem::path& path, const nlohmann::json& line);

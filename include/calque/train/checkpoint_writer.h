@@ -33,8 +33,9 @@ class CheckpointWriter {
 
   // As step-N, after the one before it is written.
   void write(int64_t step, CheckpointContent content, bool best);
-  void mark_best(int64_t step);  // a checkpoint that is written already
-  void finish();                 // waits until everything is on disk
+  // Makes `name`, best or last, the model of a checkpoint that is written already, if it is not.
+  void mark(const std::string& name, int64_t step);
+  void finish();  // waits until everything is on disk
 
  private:
   void store(int64_t step, const CheckpointContent& content, bool best) const;
