@@ -42,9 +42,9 @@ Fields fields(TrainConfig& c) {
             "decay of the exponential moving average of the weights, which is saved and validated; 0: off")
           .formerly("ema"),
       field("precision", c.precision,
-            "precision of the matrix products; weights and sums stay float32. bfloat16 is fast on processors "
+            "precision of the matrix products; weights and sums stay float32. auto: bfloat16 on processors "
             "with "
-            "instructions for it (calque --version); auto: float32"),
+            "instructions for it (calque --version), else float32"),
       field("device", c.device, "auto: a GPU if LibTorch has one"),
       field("threads", c.threads, between(0, 1024),
             "processor threads; 0: all cores. Results differ in rounding between thread counts"),

@@ -33,7 +33,9 @@ MetricsLog::MetricsLog(const RunFolder& folder, const RunConfig& config, const D
     : file_(folder.metrics()),
       config_(config.train),
       decoder_(decoder),
-      limit_flops_(measure_matrix_speed(decoder.config(), std::min(config.train.batch_tokens, limit_rows))),
+      limit_flops_(
+          measure_matrix_speed(decoder.config(), std::min(config.train.batch_tokens, limit_rows),
+                               config.train.precision == Precision::bfloat16 ? at::kBFloat16 : at::kFloat)),
       last_live_line_(Clock::now()),
       last_plain_line_(Clock::now()) {
   trim_metrics(file_, state.step, run.validated_step);
@@ -60,7 +62,8 @@ double MetricsLog::window_speed() const { return window_.tokens / std::max(windo
 
 double MetricsLog::fraction_of_limit() const {
   const double loss_share = window_.tokens > 0 ? window_.labels / window_.tokens : 0.5;
-  return window_speed() * training_flops_per_token(decoder_, loss_share) / limit_flops_;
+  // A limit that was measured while the machine was busy is too low.
+  return std::min(1.0, window_speed() * training_flops_per_token(decoder_, loss_share) / limit_flops_);
 }
 
 // The most important parts come first and last: a narrow terminal cuts the middle.

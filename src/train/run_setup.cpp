@@ -8,6 +8,7 @@
 
 #include "calque/base/error.h"
 #include "calque/checkpoint/checkpoint.h"
+#include "calque/kernels/threads.h"
 #include "calque/model/lora.h"
 
 namespace calque {
@@ -94,6 +95,11 @@ void start_from(Decoder& decoder, const RunConfig& config) {
 
 }  // namespace
 
+Precision training_precision(const TrainConfig& config, const torch::Device& device) {
+  if (config.precision != Precision::automatic) return config.precision;
+  return device.is_cpu() && has_bfloat16_instructions() ? Precision::bfloat16 : Precision::float32;
+}
+
 std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& tokenizer,
                                     const torch::Device& device) {
   ModelConfig model = config.model;
@@ -119,7 +125,7 @@ std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& to
   if (!config.finetune.init_from.empty()) start_from(*decoder, config);
   decoder->to(device);
   decoder->gradient_checkpointing = config.train.gradient_checkpointing;
-  if (config.train.precision == Precision::bfloat16) decoder->use_bfloat16_products();
+  if (training_precision(config.train, device) == Precision::bfloat16) decoder->use_bfloat16_products();
   return decoder;
 }
 

@@ -57,7 +57,7 @@ std::string corpus_identity(const Corpus& corpus, DataCache& cache) {
 class TrainingLoop {
  public:
   TrainingLoop(const RunConfig& config, const TrainingOptions& options)
-      : config_(config),
+      : config_(with_precision(config)),
         options_(options),
         folder_(options.runs / config.run, folder_mode(options)),
         cache_(options.cache(), num_threads()),
@@ -68,6 +68,12 @@ class TrainingLoop {
                  device_, config_.finetune),
         writer_(folder_.checkpoints(), config.train.keep_checkpoints),
         validator_(config_, tokenizer_, cache_) {}
+
+  // `auto` is decided where a run starts; elsewhere it may mean another precision.
+  static RunConfig with_precision(RunConfig config) {
+    config.train.precision = training_precision(config.train, choose_device(config.train.device));
+    return config;
+  }
 
   TrainingResult run() {
     const Interrupt interrupt;

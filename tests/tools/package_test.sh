@@ -11,6 +11,10 @@ test -s "$folder/prefix/share/man/man1/calque.1"
 test -s "$folder/prefix/share/bash-completion/completions/calque"
 headers=$(cd "$folder/prefix/include" && find . -type f)
 [ "$headers" = ./calque/calque.h ] || { echo "FAILED: headers installed: $headers"; exit 1; }
+for config in "$folder"/prefix/share/calque/configs/*.yaml; do  # its data are installed too
+  (cd "$folder" && "$folder/prefix/bin/calque" -q data check "$config" >/dev/null) || { echo "FAILED: $config"; exit 1; }
+done
+test -s "$folder/prefix/share/calque/checkpoints/base/model.safetensors"
 
 mkdir "$folder/other"
 cat >"$folder/other/CMakeLists.txt" <<'CMAKE'

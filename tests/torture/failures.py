@@ -82,7 +82,7 @@ def fail_training(lab, kind):
         lab.finish_run(trial, kind, "r", *RUN)
         return happened
 
-    lab.row("faults", f"training, {kind}: one of {calls} calls fails, once or from there on; then resumed to the same bits",
+    lab.row("faults", f"training, {kind}: one of {calls} calls fails, or all from there on; then resumed to the same bits",
             lab.attempts("faults", kind, points, one))
 
 
@@ -139,7 +139,7 @@ def two(lab):
         if second.code != 2:
             raise Wrong(f"the second one was not refused: exit {second.code}: {second.said}")
         if f"process {first.pid}" not in second.err:
-            raise Wrong(f"`{' '.join(words[:1])}` beside a training: refused without naming who holds the run: {second.said}")
+            raise Wrong(f"`{words[0]}` beside a training: refused without naming who holds the run: {second.said}")
         return "refused, naming the process; the first ended with its bits"
 
     def race(trial, words):

@@ -206,7 +206,8 @@ FILE* fopen64(const char* path, const char* mode) {
 }
 
 // ---- writing
-static ssize_t do_write(int fd, const void* data, size_t size, long long offset, ssize_t (*real)(int, const void*, size_t, off_t)) {
+static ssize_t do_write(int fd, const void* data, size_t size, long long offset,
+                        ssize_t (*real)(int, const void*, size_t, off_t)) {
   char a[PATH_MAX];
   BEGIN();
   full(fd, NULL, a);

@@ -37,9 +37,13 @@ def damage_file(trial, path, damage):
     content = (trial / path).read_bytes()
     (trial / path).unlink()
     (trial / path).write_bytes(damaged(content, damage))
+    trial.note(damage_command(path, damage))
+
+
+def damage_command(path, damage):
     at, bit = damage
     change = f"b[:{at}]" if bit is None else f"b[:{at}]+bytes([b[{at}]^{1 << bit}])+b[{at + 1}:]"
-    trial.note(f"python3 -c 'import os; p=\"{path}\"; b=open(p,\"rb\").read(); os.unlink(p); open(p,\"wb\").write({change})'")
+    return f"""python3 -c 'import os; p="{path}"; b=open(p,"rb").read(); os.unlink(p); open(p,"wb").write({change})'"""
 
 
 def flip(lab):
@@ -100,10 +104,10 @@ def try_damaged(lab, trial, kind, overrides, name, some, seen):
             if file.name != name:
                 os.link(file, folder / file.name)
         (folder / name).write_bytes(damaged(content, damage))
-    trial.note(f"# {len(some)} copies of step-4 as step-{FIRST}, …, with a damaged {name}, the first at {some[0]} (byte, bit)")
     outcome = trial.calque("resume", "r")
     if outcome.code != 0:
         if len(some) == 1:
+            say_how(trial, kind, name, some[0])
             raise Wrong(f"{name} damaged at {some[0]}: exit {outcome.code}: {outcome.said}")
         for half in (some[: len(some) // 2], some[len(some) // 2 :]):
             trial.shell("rm -r runs")
@@ -113,20 +117,28 @@ def try_damaged(lab, trial, kind, overrides, name, some, seen):
     listed = outcome.err.partition("cannot be used:\n")[2].splitlines()
     lines = listed[: next((at for at, line in enumerate(listed) if not line.startswith("  ")), len(listed))]
     used = len(some) - 1 - len(lines)  # -1: the good one
-    unnamed = [line for line in lines if f"/{name}" not in line and "manifest" not in name]
-    seen["noticed and named"] += len(lines) - len(unnamed)
+    unnamed = [at for at, line in enumerate(lines) if f"/{name}" not in line and name != "manifest.json"]
+    with lab.lock:
+        seen["noticed and named"] += len(lines) - len(unnamed)
+        seen["noticed, not named"] += len(unnamed)
+        seen["made no difference"] += used >= 0
     try:
         lab.check_end(trial, "r", lab.reference(kind, *overrides))
     except Wrong as error:
+        say_how(trial, kind, name, some[used])
         raise Wrong(f"{name} damaged at {some[used]} was not noticed: {error}") from None
-    if used >= 0:  # a damaged one was used, and it made no difference; the older ones were not looked at
-        seen["made no difference"] += 1
-        if used > 0:
-            trial.shell("rm -r runs")
-            try_damaged(lab, trial, kind, overrides, name, some[:used], seen)
+    if used > 0:  # a damaged one was used, and it made no difference; the older ones were not looked at
+        trial.shell("rm -r runs")
+        try_damaged(lab, trial, kind, overrides, name, some[:used], seen)
     if unnamed:
-        seen["noticed"] += len(unnamed)
-        raise Wrong(f"{name} damaged: noticed, but the message does not name the file: {unnamed[0].strip()}")
+        say_how(trial, kind, name, some[len(some) - 1 - unnamed[0]])
+        raise Wrong(f"{name} damaged: noticed, but the message does not name the file: {lines[unnamed[0]].strip()}")
+
+
+def say_how(trial, kind, name, damage):
+    """Of the many damaged checkpoints of this trial, the commands that repeat this one."""
+    trial.commands = [f"cp -a ../half-{kind}/runs .", "cd runs/r/checkpoints", f"cp -a step-4 step-{FIRST}",
+                      damage_command(f"step-{FIRST}/{name}", damage), "cd ../../..", '"$CALQUE" resume r']
 
 
 # ---- the other files of a run
@@ -140,7 +152,11 @@ def flip_run_files(lab, kind, overrides, names):
         def one(trial, damage):
             trial.shell(f"cp -a ../half-{kind}/runs .")
             damage_file(trial, f"runs/r/{name}", damage)
-            return judge(lab, trial, trial.calque("resume", "r"), kind, overrides, name)
+            try:
+                outcome = trial.calque("resume", "r", patience=30)
+            except Wrong as error:  # a configuration that lost its end trains for 20,000 steps
+                raise Wrong(f"{name}: a different result in silence: {error}") from None
+            return judge(lab, trial, outcome, kind, overrides, name)
 
         lab.row("flip", f"run, {kind}: {name}; resumed", lab.attempts("flip", f"{kind}-{name}", planned, one))
 

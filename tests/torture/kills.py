@@ -35,7 +35,8 @@ def kill(lab):
                 what, faults, seconds = plan_kill(random, reference)
                 outcome = lab.continue_run(trial, kind, "r", faults=faults, kill_after=seconds)
                 if outcome.code == -9:
-                    killed[what] += 1
+                    with lab.lock:
+                        killed[what] += 1
                 elif outcome.code != 0:
                     raise Wrong(f"not resumed: exit {outcome.code}: {outcome.said}")
                 if (trial / "runs/r/checkpoints").exists():

@@ -18,7 +18,7 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TEMPORARY = re.compile(r"(^|/)\.[^/]*\.(tmp|old)(/|$)|\.tmp-\d+$")  # what calque writes before it renames
+TEMPORARY = re.compile(r"(^|/)\.([^/]*\.(tmp|old)|deleted-[^/]*)(/|$)|\.tmp-\d+$")  # being written or deleted
 
 SCRATCH = """\
 data: {train: data/train.tsv, valid: data/valid.tsv, test: data/valid.tsv, max_tokens: 80}
@@ -148,15 +148,15 @@ class Trial:
         return subprocess.Popen([self.lab.calque, *map(str, words)], cwd=self.folder, env=environment,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    def calque(self, *words, faults=None, kill_after=None):
+    def calque(self, *words, faults=None, kill_after=None, patience=180):
         process = self.start(words, faults, kill_after)
         try:
-            out, err = process.communicate(timeout=kill_after if kill_after is not None else 180)
+            out, err = process.communicate(timeout=patience if kill_after is None else kill_after)
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
             if kill_after is None:
-                raise Wrong(f"calque {shlex.join(map(str, words))}: not done after 180 seconds") from None
+                raise Wrong(f"calque {shlex.join(map(str, words))}: not done after {patience} seconds") from None
         return Outcome(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
 
     def done(self, *words):

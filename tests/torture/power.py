@@ -1,4 +1,4 @@
-"""The order in which a run writes: what strace sees of the fsyncs and renames, and what every crash between two operations
+"""The order in which a run writes: what strace sees of the fsyncs and renames, and what a crash between any two operations
 would leave."""
 
 import collections
@@ -9,7 +9,8 @@ import subprocess
 from disk import CRASHES, Disk
 from lab import RUN, TEMPORARY, Trial, Wrong, read_trace
 
-CALLS = "open,openat,creat,write,pwrite64,writev,fsync,fdatasync,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir"
+CALLS = ("open,openat,creat,write,pwrite64,writev,fsync,fdatasync,rename,renameat,renameat2,link,linkat,unlink,unlinkat,"
+         "mkdir")
 
 
 def order(lab):
@@ -115,7 +116,8 @@ def library_problems(lab, kind, events):
     """faults.c counts what strace sees: nothing that writes goes past it."""
     group = {"openat": "open", "pwrite64": "write", "fdatasync": "fsync", "renameat2": "rename", "linkat": "link"}
     seen = collections.Counter(group.get(call, call) for call, *_ in events)
-    recorded = collections.Counter({"syncdir": "fsync"}.get(one[0], one[0]) for one in lab.reference(kind, *RUN).operations)
+    operations = lab.reference(kind, *RUN).operations
+    recorded = collections.Counter({"syncdir": "fsync"}.get(kind, kind) for kind, *_ in operations)
     return [f"strace sees {seen[call]} × {call}, faults.c {recorded[call]}"
             for call in ("write", "fsync", "rename", "link", "open") if abs(seen[call] - recorded[call]) > 2]
 
@@ -207,5 +209,5 @@ def replay_run(lab, kind):
         mine = [state for state in states if state[0] == crash]
         most = min(len(mine), max(2, lab.count // (2 * len(CRASHES))))
         chosen = lab.random("order", kind, crash).sample(mine[:-1], most - 1) + mine[-1:]
-        lab.row("order", f"{kind}: {CRASHES[crash]}; {most} of {len(mine)} different states of {len(recorded)} operations",
+        lab.row("order", f"{kind}: {CRASHES[crash]}; {most} of {len(mine)} different states in {len(recorded)} operations",
                 lab.attempts("order", f"{kind}-{crash}", chosen, resume))

@@ -33,7 +33,11 @@ install(FILES ${PROJECT_BINARY_DIR}/calque.zsh DESTINATION ${CMAKE_INSTALL_DATAD
         RENAME _calque)
 install(FILES ${PROJECT_BINARY_DIR}/calque.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/calque)
+# The configurations whose data and base model the repository carries, with these.
+install(FILES configs/demo.yaml configs/few-scratch.yaml configs/few-finetuned.yaml configs/pretrain-base.yaml configs/bench.yaml
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/calque/configs)
+install(DIRECTORY data/everyday DESTINATION ${CMAKE_INSTALL_DATADIR}/calque/data)
+install(DIRECTORY checkpoints/base DESTINATION ${CMAKE_INSTALL_DATADIR}/calque/checkpoints)
 
 if(CALQUE_BUNDLE_LIBTORCH)
   set(bundle ${CMAKE_INSTALL_LIBDIR}/calque)

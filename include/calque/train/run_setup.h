@@ -17,6 +17,9 @@ namespace calque {
 
 torch::Device choose_device(DeviceKind kind);
 
+// The precision of the matrix products: `auto` is bfloat16 on processors with instructions for it.
+Precision training_precision(const TrainConfig& config, const torch::Device& device);
+
 BatchStreamOptions stream_options(const RunConfig& config);
 struct ValidationBatches {
   std::vector<Batch> batches;
