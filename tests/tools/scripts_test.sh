@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # The scripts: clean for shellcheck, helpful, refusing what they do not know, and harmless to repeat.
 set -euo pipefail
-scripts=(tools/setup tools/build tools/test tools/demo tools/package tools/fuzz tools/make-goldens .ci/run tests/tools/*_test.sh)
+scripts=(tools/setup tools/build tools/test tools/demo tools/package tools/fuzz tools/test-arm64 tools/make-goldens .ci/run tests/tools/*_test.sh)
 fail() { echo "FAILED: $*"; exit 1; }
 
 command -v shellcheck >/dev/null || { echo "shellcheck is not installed: skipped"; exit 77; }
 shellcheck "${scripts[@]}"
 
-for script in tools/setup tools/build tools/test tools/demo tools/fuzz tools/package tools/get-data tools/get-checkpoint; do
+for script in tools/setup tools/build tools/test tools/demo tools/fuzz tools/test-arm64 tools/torture tools/mutate tools/package tools/get-data tools/get-checkpoint; do
   [ -x "$script" ] || fail "$script has no run bit"
-  "$script" --help | grep -qi usage || fail "$script --help says nothing of its usage"
+  help=$("$script" --help)  # not in a pipe, whose early end is an error in Python
+  grep -qi usage <<<"$help" || fail "$script --help says nothing of its usage"
 done
-for script in tools/setup tools/demo tools/fuzz tools/package tools/get-data tools/get-checkpoint; do
+for script in tools/setup tools/demo tools/fuzz tools/test-arm64 tools/torture tools/mutate tools/package tools/get-data tools/get-checkpoint; do
   code=0
   "$script" --no-such-option 2>/dev/null || code=$?
   [ $code = 2 ] || fail "$script takes --no-such-option (exit $code)"
