@@ -9,6 +9,7 @@
 #include "calque/base/text.h"
 #include "calque/data/sentence_piece_file.h"
 #include "calque/data/tokenizer_model.h"
+#include "sentence_piece_check.h"
 
 // SentencePiece's random generator, one per thread. Its public API can seed it only once per thread. Sampling
 // must be a pure function of the seed, so we access the generator by its internal (but exported) name.
@@ -24,10 +25,10 @@ constexpr std::string_view space_mark = "\xE2\x96\x81";  // "▁", which marks a
 class SentencePieceModel : public TokenizerModel {
  public:
   SentencePieceModel(const std::string& bytes, const std::string& name) : bytes_(bytes) {
+    check_sentence_piece(bytes, name);
     const auto status = processor_.LoadFromSerializedProto(bytes);
-    if (bytes.empty() || !status.ok()) {
-      throw UserError(fmt::format("{}: not a SentencePiece model{}", name,
-                                  bytes.empty() ? "" : fmt::format(": {}", shorten(status.ToString(), 200))),
+    if (!status.ok()) {
+      throw UserError(fmt::format("{}: not a SentencePiece model: {}", name, shorten(status.ToString(), 200)),
                       "`calque tokenizer train` creates one");
     }
     if (begin_id() < 0 || end_id() < 0) {

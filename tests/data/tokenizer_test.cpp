@@ -130,6 +130,31 @@ TEST(ByteLevelBpe, IdsMatchTheTokenizersPackage) {
   }
 }
 
+// The library itself follows such tables past their end.
+TEST(Tokenizer, DamagedSentencePieceModelsAreRefused) {
+  const std::string good = read_file(source_folder() / "tests/golden/tokenizer/bpe.model");
+  const auto error_message = [](const std::string& model) -> std::string {
+    try {
+      Tokenizer::from_bytes(model, "t.model").encode("ﬁn ½ Å … Où ?");
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(error_message(good), "accepted");
+  EXPECT_THAT(error_message(good.substr(0, 2000)), testing::HasSubstr("t.model"));
+  // The normalizer's table begins with the size of its trie, then the root: point it far outside.
+  const size_t name = good.find("nfkc");
+  ASSERT_NE(name, std::string::npos);
+  const size_t table = good.find("\x12", name) + 4;  // the field's number, then its length in three bytes
+  std::string outside = good;
+  outside.replace(table + 4, 4, std::string("\xFF\xFB\xFF\x7F", 4));
+  EXPECT_THAT(error_message(outside), testing::HasSubstr("the table of its normalizer is damaged"));
+  std::string longer = good;
+  longer.replace(table, 4, std::string("\xFF\xFF\xFF\x7F", 4));
+  EXPECT_THAT(error_message(longer), testing::HasSubstr("the table of its normalizer is damaged"));
+}
+
 TEST(ByteLevelBpe, ErrorsNameWhatIsNotSupported) {
   const auto error_message = [](const std::string& json) -> std::string {
     try {
