@@ -197,17 +197,10 @@ class Lab:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="torture-"))
         self.library = self.folder / "faults.so"
         self.environment = {**os.environ, **self.settings}
-        self.rows, self.failures, self.known_seen = [], [], collections.Counter()
-        self.known = self.read_known()
+        self.rows, self.failures = [], []
         self.lock = threading.Lock()
         self.references, self.commands = {}, []
         self.prepare()
-
-    def read_known(self):
-        """Name -> pattern of the faults that are known and not repaired yet."""
-        lines = (ROOT / "tests/torture/known_faults.txt").read_text().splitlines()
-        pairs = (line.split(None, 1) for line in lines if line.strip() and not line.startswith("#"))
-        return {name: re.compile(pattern) for name, pattern in pairs}
 
     def prepare(self):
         source = ROOT / "tests/torture/faults.c"
@@ -317,16 +310,10 @@ class Lab:
             return self.failed(part, trial, error if isinstance(error, Wrong) else f"{type(error).__name__}: {error}")
 
     def failed(self, part, trial, error):
-        """Keeps the trial's folder for a look; known faults are counted and do not fail the test."""
+        """Keeps the trial's folder for a look."""
         message = f"{part}: {error}".replace(str(self.folder), "").replace("\n", " ")
         trial.write_again()
-        name = next((name for name, pattern in self.known.items() if pattern.search(message)), None)
         with self.lock:
-            if name:
-                self.known_seen[name] += 1
-                if self.known_seen[name] > 1:
-                    trial.remove()
-                return f"known fault: {name}"
             self.failures.append((message, f"bash {trial.folder}/again.sh"))
         return f"WRONG: {error}".replace("\n", " ")[:150]
 
