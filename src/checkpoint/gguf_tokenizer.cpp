@@ -135,8 +135,8 @@ void check_gguf_tokenizer(const Tokenizer& tokenizer, bool skip_normalization) {
   if (is_byte_level(tokenizer)) {
     const json file = json::parse(tokenizer.serialized());
     if (!name_of_pre_tokenizer(file["pre_tokenizer"]))
-      throw UserError("llama.cpp has no name for this tokenizer's pre-tokenizer: its token ids would differ",
-                      "it can be exported with --format hf; names known here: " + known_pre_tokenizers());
+      throw UserError("calque cannot tell which pre-tokenizer of llama.cpp matches this tokenizer's",
+                      "export with --format hf; supported for GGUF: " + known_pre_tokenizers());
     if (!file.value("normalizer", json()).is_null()) normalizer = "NFC";
   } else {
     const SentencePieceSettings settings = read_sentence_piece_settings(tokenizer.serialized());
@@ -151,15 +151,15 @@ void check_gguf_tokenizer(const Tokenizer& tokenizer, bool skip_normalization) {
         fmt::format("the tokenizer normalises text to {0}, which llama.cpp does not do: token ids "
                     "would differ for text that is not in {0}",
                     normalizer),
-        "train with tokenizer.nfkc=false, or pass --skip-normalization if the text that llama.cpp "
-        "gets is normalised already");
+        fmt::format("normalise the input of llama.cpp to {} yourself and pass --skip-normalization{}",
+                    normalizer, is_byte_level(tokenizer) ? "" : ", or train with tokenizer.nfkc=false"));
 }
 
 void add_gguf_tokenizer(const Tokenizer& tokenizer, nlohmann::ordered_json& metadata) {
   is_byte_level(tokenizer) ? add_byte_level(tokenizer, metadata) : add_sentence_piece(tokenizer, metadata);
   metadata["tokenizer.ggml.bos_token_id"] = tokenizer.begin_id();
   metadata["tokenizer.ggml.eos_token_id"] = tokenizer.end_id();
-  // Every sequence that calque trains on begins with it; it ends one only in training.
+  // Every sequence that calque trains on begins with BOS; EOS is appended only in training.
   metadata["tokenizer.ggml.add_bos_token"] = true;
   metadata["tokenizer.ggml.add_eos_token"] = false;
 }

@@ -229,7 +229,8 @@ ExportResult export_model(const ExportOptions& options) {
   const torch::Tensor expected = causal_logits(*decoder, ids);
   if (options.type == (gguf ? "BF16" : "Q8_0"))
     throw UserError(fmt::format("--type {} is not available for {}", options.type,
-                                gguf ? "--format gguf" : "--format hf"));
+                                gguf ? "--format gguf" : "--format hf"),
+                    gguf ? "available: F32, F16, Q8_0" : "available: F32, F16, BF16");
   if (gguf) {
     const BlockType* type = find_block_type(options.type);
     if (!has_gguf_form(config))

@@ -10,8 +10,8 @@
 
 namespace calque {
 
-// Nothing if the format cannot express the model. Its template makes a model's prompt of a source, and a
-// whole sequence of a source and a target.
+// nullopt if tokenizer.json cannot express the model. The post-processor builds the prompt from one text
+// (source), and the full training sequence from a text pair (source, target).
 std::optional<nlohmann::json> sentence_piece_json(const Tokenizer& tokenizer, const SequenceFormat& format);
 
 }  // namespace calque

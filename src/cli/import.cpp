@@ -121,7 +121,7 @@ void add_import_command(CLI::App& app) {
       ->add_option("SOURCE", options.import.source, "A Hugging Face folder, a GGUF file, or a llama2.c .bin")
       ->required()
       ->type_name("PATH");
-  command->add_option("CHECKPOINT", options.import.destination, "Folder of the new checkpoint")
+  command->add_option("DEST", options.import.destination, "Folder of the new checkpoint")
       ->required()
       ->type_name("DIR");
   command
@@ -140,7 +140,7 @@ void add_export_command(CLI::App& app) {
   static ExportCommandOptions options;
   options.exporting.format.clear();
   CLI::App* command = add_command(app, "export", "Export a model for transformers or llama.cpp",
-                                  "calque export demo demo.gguf --format gguf --type Q8_0 --causal");
+                                  "calque export demo demo-hf");
   command->add_option("MODEL", options.model, "A run or a checkpoint")->required()->type_name(wants_run);
   command->add_option("DEST", options.exporting.destination, "Folder (hf) or file (gguf) to write")
       ->required()
@@ -150,7 +150,8 @@ void add_export_command(CLI::App& app) {
                    "hf: for transformers; gguf: for llama.cpp; default: by DEST's ending")
       ->check(CLI::IsMember({"hf", "gguf"}));
   command
-      ->add_option("--type", options.exporting.type, "Type of the weights: F32, F16, BF16 (hf), Q8_0 (gguf)")
+      ->add_option("--type", options.exporting.type,
+                   "Type of the weights: F32 and F16 (both formats), BF16 (hf only), Q8_0 (gguf only)")
       ->check(CLI::IsMember({"F32", "F16", "BF16", "Q8_0"}))
       ->capture_default_str();
   command->add_flag("--causal", options.exporting.causal,

@@ -59,7 +59,7 @@ void add_runs_command(CLI::App& app) {
       app, "runs", "List runs with state, steps, BLEU and size; remove or archive them", "calque runs");
   runs->add_flag("--json", options.as_json, "Print the list as JSON");
   CLI::App* remove = add_command(*runs, "remove", "Delete runs", "calque runs remove demo");
-  remove->add_option("RUNS", options.names, "Their names")->required()->type_name(wants_run);
+  remove->add_option("RUNS", options.names, "Names of the runs")->required()->type_name(wants_run);
   remove->callback([] {
     for (const std::string& name : options.names) {
       remove_run(runs_folder(), name);
@@ -68,7 +68,7 @@ void add_runs_command(CLI::App& app) {
   });
   CLI::App* archive = add_command(*runs, "archive", "Write a run into one compressed file; the run stays",
                                   "calque runs archive demo");
-  archive->add_option("RUN", options.name, "Its name")->required()->type_name(wants_run);
+  archive->add_option("RUN", options.name, "Name of the run")->required()->type_name(wants_run);
   archive->add_option("-o,--output", options.file, "File to write; default: RUN.tar.gz")->type_name("FILE");
   archive->callback([] {
     const auto file = options.file.empty() ? std::filesystem::path(options.name + ".tar.gz") : options.file;
@@ -77,7 +77,7 @@ void add_runs_command(CLI::App& app) {
               file.string());
   });
   CLI::App* restore =
-      add_command(*runs, "restore", "Unpack an archived run", "calque runs restore demo.tar.gz");
+      add_command(*runs, "restore", "Unpack an archived run into runs/", "calque runs restore demo.tar.gz");
   restore->add_option("FILE", options.file, "What `calque runs archive` wrote")
       ->required()
       ->type_name("FILE");

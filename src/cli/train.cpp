@@ -64,7 +64,8 @@ fs::path find_run(const std::string& name) {
   for (const fs::path& folder : {runs_folder() / name, fs::path(name)}) {
     if (fs::exists(folder / "config.yaml")) return folder;
   }
-  throw UserError(fmt::format("{}: no such run", (runs_folder() / name).string()), "`ls runs` shows them");
+  throw UserError(fmt::format("{}: no such run", (runs_folder() / name).string()),
+                  "`calque runs` lists them");
 }
 
 void resume(const fs::path& run, const std::vector<std::string>& overrides, bool as_json) {

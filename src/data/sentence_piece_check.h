@@ -1,4 +1,5 @@
-// Checks of a SentencePiece model from elsewhere, before the library reads it: the library trusts its tables.
+// Checks of a SentencePiece model from elsewhere, before the library reads it: SentencePiece does not
+// validate its tables.
 #pragma once
 
 #include <string>

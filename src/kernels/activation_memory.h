@@ -1,5 +1,5 @@
-// Memory for the activations of passes without gradients. A thread uses the blocks that it freed again, the
-// last one first: it is still in the cache. malloc would return a cold one, or new pages.
+// Memory for the activations of passes without gradients. Each thread reuses the blocks it freed, most recent
+// first, because they are still in the cache. malloc would return a cold block, or new pages.
 #pragma once
 
 #include <ATen/EmptyTensor.h>
@@ -7,7 +7,7 @@
 
 namespace calque {
 
-// A float32 tensor with undefined content. Goes past the dispatcher, which costs as much as a small kernel.
+// A float32 tensor with undefined content. Bypasses the dispatcher, whose overhead equals a small kernel.
 torch::Tensor empty_activation(at::IntArrayRef sizes);
 
 }  // namespace calque

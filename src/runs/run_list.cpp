@@ -112,7 +112,8 @@ fs::path idle_run(const fs::path& runs, const std::string& name) {
   if (!fs::exists(run / "config.yaml")) {
     std::vector<std::string> known;
     for (const RunSummary& one : list_runs(runs)) known.push_back(one.name);
-    throw UserError(fmt::format("{}: no such run{}", run.string(), did_you_mean(name, known)));
+    throw UserError(fmt::format("{}: no such run{}", run.string(), did_you_mean(name, known)),
+                    "`calque runs` lists them");
   }
   if (const auto process = training_process(run))
     throw UserError(fmt::format("{}: {} is training this run", run.string(), *process));
@@ -131,7 +132,8 @@ void run_tar(std::vector<std::string> arguments) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw UserError("tar failed; its message is above");
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    throw UserError("tar failed; its message is above", "is it a file of `calque runs archive`?");
 }
 
 // A folder or file that is removed when the scope ends, if it is still there.

@@ -14,7 +14,7 @@ class SentenceReader {
  public:
   // Only every `stride`-th pair is used.
   explicit SentenceReader(Corpus corpus, int64_t stride = 1);
-  bool next(std::string& sentence);
+  bool next(std::string& sentence);  // false at the end
 
  private:
   Corpus corpus_;

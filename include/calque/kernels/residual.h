@@ -5,8 +5,8 @@
 
 namespace calque {
 
-// x + branch, both [rows, size]. Without gradients the sum is written over `branch`, which is still in the
-// cache.
+// x + branch, both [rows, size]. When gradients are off, overwrites `branch`, which is still in the cache,
+// and returns it; do not use `branch` afterwards.
 torch::Tensor add_residual(const torch::Tensor& x, const torch::Tensor& branch);
 
 }  // namespace calque
