@@ -108,6 +108,10 @@ class TrainingLoop {
     check_base(*checkpoint);
     trainer_.restore(*checkpoint);
     state_ = RunState::from_json(checkpoint->progress());
+    if (!state_.config_hash.empty() && state_.config_hash != hex(hash_file(folder_.config()))) {
+      log::warn("{}: changed since the last checkpoint; was that on purpose? Otherwise it may be damaged",
+                folder_.config().string());
+    }
     saved_step_ = trainer_.state().step;
     // A kill may have come between the checkpoint and its links.
     if (state_.best_step >= 0) writer_.mark("best", state_.best_step);
@@ -148,6 +152,7 @@ class TrainingLoop {
     }
     RunConfig stored = config_;
     write_file(folder_.config(), show_config(fields(stored), folder_.path()));
+    state_.config_hash = hex(hash_file(folder_.config()));
     folder_.keep();
     log::start_file(folder_.log());
   }

@@ -4,6 +4,7 @@
 #include "calque/base/error.h"
 #include "calque/base/file.h"
 #include "calque/checkpoint/checkpoint.h"
+#include "calque/checkpoint/gguf.h"
 #include "calque/checkpoint/hf_config.h"
 #include "calque/checkpoint/import.h"
 #include "calque/checkpoint/import_source.h"
@@ -95,7 +96,10 @@ TEST(GgufTokenizer, EveryPreTokenizerThatLlamaCppNamesKeepsItsIds) {
     const Tokenizer before = Tokenizer::from_bytes(file.dump(), "before");
     const ImportSource source = round_trip(folder, file.dump(), false);
     const Tokenizer after = Tokenizer::from_bytes(source.tokenizer.value(), "after");
-    EXPECT_THAT(read_file(folder / "out.gguf"), HasSubstr(name));
+    const json metadata = Gguf(folder / "out.gguf").metadata();
+    EXPECT_EQ(metadata["tokenizer.ggml.pre"], name);
+    EXPECT_EQ(metadata["tokenizer.ggml.add_bos_token"], true);
+    EXPECT_EQ(metadata["tokenizer.ggml.add_eos_token"], false);
     for (const char* text : {"12345 été", "DON'T 'll", "a\n\n b", "x  y", "(2+3)\r\n"})
       EXPECT_EQ(after.encode(text), before.encode(text)) << name << ": " << text;
   }

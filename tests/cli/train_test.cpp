@@ -11,6 +11,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 
 class TrainCommandTest : public testing::Test {
  protected:
@@ -58,6 +59,18 @@ TEST_F(TrainCommandTest, KilledAtAnyMomentAndResumedItEndsInTheSameBits) {
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / "runs/killed/checkpoints")) {
     EXPECT_FALSE(entry.path().filename().string().ends_with(".tmp")) << entry.path();
   }
+}
+
+TEST_F(TrainCommandTest, AChangedStoredConfigurationIsReportedOnResume) {
+  ASSERT_EQ(run_calque(folder_, "train a.yaml run=one train.steps=20").code, 0);
+  EXPECT_THAT(run_calque(folder_, "resume one train.steps=25").err, Not(HasSubstr("config.yaml: changed")));
+  const auto file = folder_ / "runs/one/config.yaml";
+  std::string text = read_file(file);
+  text.replace(text.find("learning_rate: 0.001"), 20, "learning_rate: 0.003");
+  folder_.write("runs/one/config.yaml", text);
+  const Outcome resumed = run_calque(folder_, "resume one train.steps=30");
+  EXPECT_EQ(resumed.code, 0);
+  EXPECT_THAT(resumed.err, HasSubstr("config.yaml: changed since the last checkpoint"));
 }
 
 TEST_F(TrainCommandTest, EverySignalThatEndsASessionSavesFirst) {

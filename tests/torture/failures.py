@@ -139,7 +139,7 @@ def two(lab):
         if second.code != 2:
             raise Wrong(f"the second one was not refused: exit {second.code}: {second.said}")
         if f"process {first.pid}" not in second.err:
-            raise Wrong(f"`{words[0]}` beside a training: refused without naming who holds the run: {second.said}")
+            raise Wrong(f"`{words[0]}` beside a training: refused without naming the process that holds it: {second.said}")
         return "refused, naming the process; the first ended with its bits"
 
     def race(trial, words):
@@ -155,9 +155,9 @@ def two(lab):
         return "one trained, the other was refused" if codes == [0, 2] else "one after the other"
 
     config = ["train", "../scratch.yaml", "run=r", *RUN]
-    for words in (["resume", "r"], [*config, "--fresh"], config, ["runs", "remove", "r"]):
-        shown = " ".join(word for word in words if "." not in word)
-        lab.row("two", f"`{shown}` while the run is being trained", lab.attempts("two", shown, [words], refused))
+    beside = (["resume", "r"], [*config, "--fresh"], config, ["runs", "remove", "r"])
+    lab.row("two", "`resume r`, `train run=r --fresh`, `train run=r` and `runs remove r` while the run is being trained",
+            lab.attempts("two", "beside", beside, refused))
     for words in lab.few("two", [config, [*config, "--fresh"]], 1):
         shown = " ".join(word for word in words if "." not in word)
         lab.row("two", f"`{shown}` twice at the same time", lab.attempts(

@@ -156,7 +156,8 @@ class Trial:
             process.kill()
             out, err = process.communicate()
             if kill_after is None:
-                raise Wrong(f"calque {shlex.join(map(str, words))}: not done after {patience} seconds") from None
+                said = Outcome(process.returncode, "", err.decode(errors="replace")).said
+                raise Wrong(f"calque {shlex.join(map(str, words))}: not done after {patience} seconds: {said}") from None
         return Outcome(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
 
     def done(self, *words):
@@ -197,7 +198,7 @@ class Lab:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="torture-"))
         self.library = self.folder / "faults.so"
         self.environment = {**os.environ, **self.settings}
-        self.rows, self.failures = [], []
+        self.rows, self.failures = 0, []
         self.lock = threading.Lock()
         self.references, self.commands = {}, []
         self.prepare()
@@ -326,12 +327,11 @@ class Lab:
             return collections.Counter(filter(None, (job.result() for job in jobs)))
 
     def row(self, part, tried, happened, times=None):
-        """Adds what was tried and what happened to the table."""
-        if happened:
-            said = ", ".join(f"{what}: {count:,}" for what, count in happened.most_common())
-            self.rows.append((part, tried, sum(happened.values()) if times is None else times, said))
-
-    def table(self):
-        lines = ["| part | what was tried | times | what happened |", "|---|---|---:|---|"]
-        return "\n".join(lines + [f"| {part} | {tried} | {times:,} | {happened} |"
-                                  for part, tried, times, happened in self.rows])
+        """Prints a row of the table: what was tried and what happened."""
+        said = ", ".join(f"{what}: {count:,}" for what, count in happened.most_common() if count)
+        if not said:
+            return
+        if not self.rows:
+            print("| part | what was tried | times | what happened |\n|---|---|---:|---|")
+        self.rows += 1
+        print(f"| {part} | {tried} | {sum(happened.values()) if times is None else times:,} | {said} |", flush=True)
