@@ -106,6 +106,11 @@ class TrainingLoop {
     const auto checkpoint = newest_checkpoint(folder_.checkpoints(), folder_.id());
     if (!checkpoint) return;  // stopped before the first one: it starts again at step 0, with the same result
     check_base(*checkpoint);
+    if (checkpoint->tokenizer().hash() != tokenizer_.hash()) {
+      throw UserError(
+          fmt::format("{}: not the tokenizer that the run was trained with", folder_.tokenizer().string()),
+          fmt::format("copy the one of checkpoints/step-{} there", checkpoint->progress().value("step", 0)));
+    }
     trainer_.restore(*checkpoint);
     state_ = RunState::from_json(checkpoint->progress());
     if (!state_.config_hash.empty() && state_.config_hash != hex(hash_file(folder_.config()))) {

@@ -73,6 +73,21 @@ TEST_F(TrainCommandTest, AChangedStoredConfigurationIsReportedOnResume) {
   EXPECT_THAT(resumed.err, HasSubstr("config.yaml: changed since the last checkpoint"));
 }
 
+TEST_F(TrainCommandTest, ADamagedTokenizerOfTheRunIsNoticedOnResume) {
+  ASSERT_EQ(run_calque(folder_, "train a.yaml run=one train.steps=20").code, 0);
+  const auto file = folder_ / "runs/one/tokenizer.model";
+  std::string bytes = read_file(file);
+  const size_t piece = bytes.find(
+      "\x04\u2581"
+      "a");  // a piece of four bytes: its letter becomes another
+  ASSERT_NE(piece, std::string::npos);
+  bytes[piece + 4] = '#';
+  folder_.write("runs/one/tokenizer.model", bytes);
+  const Outcome resumed = run_calque(folder_, "resume one train.steps=30");
+  EXPECT_EQ(resumed.code, 2);
+  EXPECT_THAT(resumed.err, HasSubstr("tokenizer.model: not the tokenizer that the run was trained with"));
+}
+
 TEST_F(TrainCommandTest, EverySignalThatEndsASessionSavesFirst) {
   ASSERT_EQ(run_calque(folder_, "train a.yaml run=straight").code, 0);
   for (const char* signal : {"INT", "TERM", "HUP"}) {
