@@ -27,23 +27,24 @@ void Search::run(const NextRequest& next, const RequestDone& done, const Request
   check_decode(options_.decode);
   for (const auto& worker : workers_) worker->reset();
   const int64_t batch = options_.decode.batch;
-  RequestQueue queue(next, done);
+  RequestQueue queue(next, done, progress);
   while (const int64_t ahead = queue.look_ahead(batch)) {
-    const int64_t threads = at::get_num_threads();
-    const bool alone = progress || !decoder_.packed_precision() || ahead < threads * min_sentences_per_worker;
-    const int64_t count = alone ? 1 : threads;
+    const int64_t threads = at::get_num_threads(), many = threads * min_sentences_per_worker;
+    const bool can_have_workers = decoder_.packed_precision() && threads > 1 && many <= batch;
+    const int64_t count = can_have_workers && ahead >= many ? threads : 1;
     while (static_cast<int64_t>(workers_.size()) < count)
       workers_.push_back(std::make_unique<Searcher>(decoder_, options_));
     if (count == 1) {
-      if (!workers_.front()->run(queue, batch, batch, progress)) return;
+      if (can_have_workers) queue.end_when_more_than(many);
+      workers_.front()->run(queue, batch, batch);
       continue;
     }
-    queue.end_when_empty();
+    queue.end_when_fewer_than(many);
     const int64_t first = (ahead + count - 1) / count, most = (batch + count - 1) / count;
     at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
       const torch::NoGradGuard no_gradients_here;
       try {
-        for (int64_t i = begin; i < end; ++i) workers_[static_cast<size_t>(i)]->run(queue, first, most, {});
+        for (int64_t i = begin; i < end; ++i) workers_[static_cast<size_t>(i)]->run(queue, first, most);
       } catch (...) {
         queue.stop();  // the other workers finish what they have begun
         throw;

@@ -34,6 +34,13 @@ void ban_repeats(const std::vector<int32_t>& tokens, int64_t order, int64_t row,
   }
 }
 
+void end(const DecodeConfig& config, std::vector<Hypothesis>& ended, Hypothesis hypothesis, bool by_itself) {
+  hypothesis.ended = by_itself;
+  hypothesis.score = hypothesis.log_probability /
+                     penalty(config, static_cast<int64_t>(hypothesis.token_log_probabilities.size()));
+  ended.push_back(std::move(hypothesis));
+}
+
 Hypothesis with(const Hypothesis& so_far, float log_probability) {
   Hypothesis longer = so_far;
   longer.token_log_probabilities.push_back(log_probability);
@@ -44,38 +51,39 @@ Hypothesis with(const Hypothesis& so_far, float log_probability) {
 }  // namespace
 
 Searcher::Searcher(const Decoder& decoder, const SearchOptions& options)
-    : decoder_(decoder),
-      options_(options),
-      config_(options.decode),
-      device_(decoder_.device()),
-      cache_(decoder_) {}
+    : decoder_(decoder), options_(options), device_(decoder_.device()), cache_(decoder_) {}
 
-bool Searcher::run(RequestQueue& queue, int64_t first, int64_t most, const RequestProgress& progress) {
+void Searcher::run(RequestQueue& queue, int64_t first, int64_t most) {
   for (;;) {
     admit(queue, std::exchange(first, most));
-    if (sentences_.empty()) return true;
+    if (sentences_.empty()) return;
     if (!std::exchange(shared_is_read_, true)) read_shared();
     step();
     for (size_t i = 0; i < sentences_.size();) {
       Sentence& sentence = *sentences_[i];
       if (is_done(sentence) && !begin_list(sentence)) {
         deliver(sentence, queue);
-        sentences_.erase(sentences_.begin() + static_cast<int64_t>(i));
-        continue;
+        drop(i);
+      } else if (sentence.is_read &&
+                 !queue.progress(sentence.request.id, sentence.beams.front().so_far.tokens)) {
+        give_back(sentence);
+        drop(i);
+      } else {
+        ++i;
       }
-      if (progress && sentence.is_read &&
-          !progress(sentence.request.id, sentence.beams.front().so_far.tokens))
-        return false;
-      ++i;
     }
   }
 }
+
+void Searcher::drop(size_t index) { sentences_.erase(sentences_.begin() + static_cast<int64_t>(index)); }
 
 void Searcher::admit(RequestQueue& queue, int64_t most) {
   while (static_cast<int64_t>(sentences_.size()) < most) {
     auto request = queue.next();
     if (!request) return;
     auto sentence = std::make_unique<Sentence>();
+    const DecodeConfig& config = request->decode ? *request->decode : options_.decode;
+    sentence->config = &config;
     const SequenceFormat& format = options_.format;
     auto& prompt = sentence->prompt;
     prompt = format.begin;
@@ -88,10 +96,10 @@ void Searcher::admit(RequestQueue& queue, int64_t most) {
       throw UserError(fmt::format("a source of {} tokens is too long for a context of {} tokens",
                                   request->source.size(), decoder_.config().context_length));
     }
-    sentence->max_tokens = std::min(
-        decoder_.config().context_length - rows,
-        static_cast<int64_t>(config_.max_length_ratio * static_cast<double>(request->source.size())) +
-            config_.max_length_extra);
+    sentence->max_tokens =
+        std::min(decoder_.config().context_length - rows,
+                 static_cast<int64_t>(config.max_length_ratio * static_cast<double>(request->source.size())) +
+                     config.max_length_extra);
     sentence->request = std::move(*request);
     sentences_.push_back(std::move(sentence));
   }
@@ -101,7 +109,7 @@ void Searcher::admit(RequestQueue& queue, int64_t most) {
 // so beams far behind the best are deferred: they are not needed if the others fill the beam.
 size_t Searcher::beams_to_query(const Sentence& sentence) const {
   const auto& beams = sentence.beams;
-  if (config_.sample) return beams.size();
+  if (sentence.config->sample) return beams.size();
   size_t count = sentence.scored + 1;
   while (count < beams.size() &&
          beams[count].so_far.log_probability > beams.front().so_far.log_probability - defer_margin)
@@ -143,9 +151,9 @@ void Searcher::step() {
       end_pair(sentence->prefix_rows);
       Beam first;
       first.so_far.tokens = sentence->request.prefix;
-      sentence->beams.assign(config_.sample ? static_cast<size_t>(width()) : 1, first);
+      sentence->beams.assign(sentence->config->sample ? static_cast<size_t>(sentence->width()) : 1, first);
       sentence->queried = 1;  // the prompt is one row, whatever the number of beams
-      ban_repeats(first.so_far.tokens, sentence->no_repeat_ngram(config_),
+      ban_repeats(first.so_far.tokens, sentence->config->no_repeat_ngram,
                   static_cast<int64_t>(query_rows.size()) - 1, bans);
       continue;
     }
@@ -161,21 +169,32 @@ void Searcher::step() {
       see(sentence->prompt_slots);
       see(beam.slots);
       end_pair(0);
-      ban_repeats(beam.so_far.tokens, sentence->no_repeat_ngram(config_),
+      ban_repeats(beam.so_far.tokens, sentence->config->no_repeat_ngram,
                   static_cast<int64_t>(query_rows.size()) - 1, bans);
     }
   }
   layout.positions = index_tensor(positions, device_);
   layout.query_rows = index_tensor(query_rows, device_);
   const torch::Tensor logits = run(tokens, layout, rows);
-  int64_t row = 0;
-  if (config_.sample) {
-    const torch::Tensor all = logits.to(torch::kCPU, torch::kFloat32).contiguous();
-    for (const auto& sentence : sentences_) row += draw(*sentence, all, row, bans);
-    return;
+  // Sampled sentences first: top_candidates() overwrites the logits of banned tokens.
+  std::vector<int64_t> first_rows;
+  int64_t row = 0, widest = 0;
+  for (const auto& sentence : sentences_) {
+    first_rows.push_back(row);
+    row += static_cast<int64_t>(sentence->queried - sentence->scored);
+    if (!sentence->config->sample) widest = std::max(widest, sentence->width());
   }
-  const Candidates candidates = top_candidates(logits, 2 * width(), options_.forbidden, bans);
-  for (const auto& sentence : sentences_) row += extend(*sentence, candidates, row);
+  torch::Tensor on_cpu;
+  for (size_t i = 0; i < sentences_.size(); ++i) {
+    if (!sentences_[i]->config->sample) continue;
+    if (!on_cpu.defined()) on_cpu = logits.to(torch::kCPU, torch::kFloat32).contiguous();
+    draw(*sentences_[i], on_cpu, first_rows[i], bans);
+  }
+  if (widest == 0) return;
+  const Candidates candidates = top_candidates(logits, 2 * widest, options_.forbidden, bans);
+  for (size_t i = 0; i < sentences_.size(); ++i) {
+    if (!sentences_[i]->config->sample) extend(*sentences_[i], candidates, first_rows[i]);
+  }
 }
 
 torch::Tensor Searcher::run(const std::vector<int64_t>& tokens, const Layout& layout,
@@ -204,20 +223,15 @@ void Searcher::read_shared() {
   run({begin.begin(), begin.end()}, layout, {shared_slots_, shared_slots_, {0, rows}, {0}});
 }
 
-void Searcher::end(std::vector<Hypothesis>& ended, Hypothesis hypothesis, bool by_itself) const {
-  hypothesis.ended = by_itself;
-  hypothesis.score = hypothesis.log_probability /
-                     penalty(config_, static_cast<int64_t>(hypothesis.token_log_probabilities.size()));
-  ended.push_back(std::move(hypothesis));
-}
-
 // Takes the candidates of the queried beams, and keeps the best continuations of all beams as soon as they
-// are certain. Returns how many rows the sentence had in the pass.
-int64_t Searcher::extend(Sentence& sentence, const Candidates& candidates, int64_t first_row) {
+// are certain.
+void Searcher::extend(Sentence& sentence, const Candidates& candidates, int64_t first_row) {
   auto& choices = sentence.choices;
-  const auto rows = static_cast<int64_t>(sentence.queried - sentence.scored);
   for (int64_t row = first_row; sentence.scored < sentence.queried; ++sentence.scored, ++row) {
-    for (int64_t i = row * candidates.count; i < (row + 1) * candidates.count; ++i) {
+    // Sentences beside it may have wider beams, and so more candidates than it may see.
+    const int64_t first = row * candidates.count;
+    const int64_t last = first + std::min(candidates.count, 2 * sentence.width());
+    for (int64_t i = first; i < last; ++i) {
       if (candidates.tokens[static_cast<size_t>(i)] < 0) continue;
       const float gain = candidates.log_probabilities[static_cast<size_t>(i)];
       choices.push_back({sentence.scored, candidates.tokens[static_cast<size_t>(i)], gain,
@@ -228,7 +242,6 @@ int64_t Searcher::extend(Sentence& sentence, const Candidates& candidates, int64
   std::stable_sort(choices.begin(), choices.end(),
                    [](const Choice& a, const Choice& b) { return a.total > b.total; });
   grow(sentence);
-  return rows;
 }
 
 // Extends the beams by one token, unless a beam that is not scored yet could change which are kept.
@@ -236,11 +249,13 @@ void Searcher::grow(Sentence& sentence) {
   const double best_of_the_rest = sentence.scored < sentence.beams.size()
                                       ? sentence.beams[sentence.scored].so_far.log_probability
                                       : -std::numeric_limits<double>::infinity();
+  const DecodeConfig& config = *sentence.config;
   std::vector<Beam> longer;
   std::vector<Hypothesis> ended = sentence.ended;
   // With early stopping a finished translation keeps its place in the beam.
   const auto is_full = [&] {
-    return static_cast<int64_t>(longer.size() + (config_.early_stopping ? ended.size() : 0)) >= width();
+    return static_cast<int64_t>(longer.size() + (config.early_stopping ? ended.size() : 0)) >=
+           sentence.width();
   };
   for (size_t rank = 0; rank < sentence.choices.size() && !is_full(); ++rank) {
     const Choice& choice = sentence.choices[rank];
@@ -248,8 +263,8 @@ void Searcher::grow(Sentence& sentence) {
     const Beam& parent = sentence.beams[choice.beam];
     Hypothesis hypothesis = with(parent.so_far, choice.log_probability);
     if (choice.token == options_.format.end) {
-      if (static_cast<int64_t>(rank) < width() && !cannot_win(sentence, ended, hypothesis))
-        end(ended, std::move(hypothesis), true);
+      if (static_cast<int64_t>(rank) < sentence.width() && !cannot_win(sentence, ended, hypothesis))
+        end(config, ended, std::move(hypothesis), true);
       continue;
     }
     hypothesis.tokens.push_back(choice.token);
@@ -284,14 +299,15 @@ void Searcher::free_dead_slots(Sentence& sentence) {
 // limit.
 bool Searcher::cannot_win(const Sentence& sentence, const std::vector<Hypothesis>& ended,
                           const Hypothesis& so_far) const {
-  const double possible = so_far.log_probability / penalty(config_, sentence.max_tokens);
+  const double possible = so_far.log_probability / penalty(*sentence.config, sentence.max_tokens);
   return std::count_if(ended.begin(), ended.end(),
                        [&](const Hypothesis& one) { return one.score >= possible; }) >= sentence.wanted;
 }
 
 // Samples one token per beam: a pure function of the seed, the request, the beam and the position.
-int64_t Searcher::draw(Sentence& sentence, const torch::Tensor& logits, int64_t first_row,
-                       const std::vector<BannedToken>& bans) {
+void Searcher::draw(Sentence& sentence, const torch::Tensor& logits, int64_t first_row,
+                    const std::vector<BannedToken>& bans) {
+  const DecodeConfig& config = *sentence.config;
   const bool from_prompt = sentence.target_slots.empty();
   const int64_t vocabulary = logits.size(1);
   std::vector<Beam> longer;
@@ -309,37 +325,36 @@ int64_t Searcher::draw(Sentence& sentence, const torch::Tensor& logits, int64_t 
     }
     Beam& parent = sentence.beams[beam];
     const uint64_t seed =
-        mix(mix(static_cast<uint64_t>(config_.seed), static_cast<uint64_t>(sentence.request.id)), beam,
-            parent.so_far.token_log_probabilities.size());
-    const auto token = static_cast<int32_t>(draw_token(weights, config_, seed));
+        mix(mix(static_cast<uint64_t>(config.seed),
+                static_cast<uint64_t>(sentence.request.random_stream.value_or(sentence.request.id))),
+            beam, parent.so_far.token_log_probabilities.size());
+    const auto token = static_cast<int32_t>(draw_token(weights, config, seed));
     Hypothesis hypothesis =
         with(parent.so_far, static_cast<float>(static_cast<double>(values[token]) - log_sum));
     if (token == options_.format.end) {
-      end(sentence.ended, std::move(hypothesis), true);
+      end(config, sentence.ended, std::move(hypothesis), true);
     } else {
       hypothesis.tokens.push_back(token);
       longer.push_back({std::move(hypothesis), parent.slots});
     }
   }
   sentence.beams = std::move(longer);
-  return static_cast<int64_t>(std::exchange(sentence.queried, 0));
+  sentence.queried = 0;
 }
 
 bool Searcher::is_done(Sentence& sentence) const {
   if (sentence.beams.empty()) return true;
+  const DecodeConfig& config = *sentence.config;
   const auto tokens = static_cast<int64_t>(sentence.beams.front().so_far.token_log_probabilities.size());
   if (tokens >= sentence.max_tokens) {
-    if (config_.sample) {
-      for (const Beam& beam : sentence.beams) end(sentence.ended, beam.so_far, false);
-    } else if (static_cast<int64_t>(sentence.ended.size()) < sentence.wanted) {
-      for (const Beam& beam : sentence.beams) {
-        if (static_cast<int64_t>(sentence.ended.size()) < sentence.wanted)
-          end(sentence.ended, beam.so_far, false);
-      }
+    for (const Beam& beam : sentence.beams) {
+      if (config.sample || static_cast<int64_t>(sentence.ended.size()) < sentence.wanted)
+        end(config, sentence.ended, beam.so_far, false);
     }
     return true;
   }
-  return config_.early_stopping && !config_.sample && static_cast<int64_t>(sentence.ended.size()) >= width();
+  return config.early_stopping && !config.sample &&
+         static_cast<int64_t>(sentence.ended.size()) >= sentence.width();
 }
 
 namespace {
@@ -361,10 +376,10 @@ void Searcher::give_back(Sentence& sentence) {
 
 // Starts again for the whole list, once the best translation is known. False: nothing more is wanted.
 bool Searcher::begin_list(Sentence& sentence) {
-  if (config_.sample || sentence.wanted == config_.nbest) return false;
+  if (sentence.config->sample || sentence.wanted == sentence.config->nbest) return false;
   sort_by_score(sentence.ended);
   sentence.best = sentence.ended.front();
-  sentence.wanted = config_.nbest;
+  sentence.wanted = sentence.config->nbest;
   give_back(sentence);
   sentence.is_read = false;
   sentence.beams.clear();
@@ -382,7 +397,8 @@ void Searcher::deliver(Sentence& sentence, RequestQueue& queue) {
     std::erase_if(ended, [&](const Hypothesis& one) { return one.tokens == sentence.best->tokens; });
     ended.insert(ended.begin(), *sentence.best);
   }
-  if (static_cast<int64_t>(ended.size()) > config_.nbest) ended.resize(static_cast<size_t>(config_.nbest));
+  const auto most = static_cast<size_t>(sentence.config->nbest);
+  if (ended.size() > most) ended.resize(most);
   queue.done(sentence.request.id, std::move(ended));
 }
 

@@ -28,6 +28,7 @@ struct Choice {
 
 struct Sentence {
   SearchRequest request;
+  const DecodeConfig* config = nullptr;
   int64_t max_tokens = 0;             // of the target
   std::vector<int32_t> prompt;        // tokens before the searched ones, a forced prefix included
   int64_t prefix_rows = 0;            // rows of the prompt that attend in both directions
@@ -43,9 +44,7 @@ struct Sentence {
   int64_t wanted = 1;
   std::optional<Hypothesis> best = {};
 
-  int64_t no_repeat_ngram(const DecodeConfig& config) const {
-    return request.no_repeat_ngram.value_or(config.no_repeat_ngram);
-  }
+  int64_t width() const { return config->sample ? config->nbest : config->beam; }
 };
 
 // The rows of one pass: where they are cached, and what each pair sees.
@@ -60,34 +59,32 @@ class Searcher {
   Searcher(const Decoder& decoder, const SearchOptions& options);
 
   // Searches until the queue is empty, with up to `most` sentences at a time; with `first` at the beginning,
-  // so that other workers get their share. Returns false if it was stopped.
-  bool run(RequestQueue& queue, int64_t first, int64_t most, const RequestProgress& progress);
-  // Drops what an exception or a stop left unfinished.
+  // so that other workers get their share.
+  void run(RequestQueue& queue, int64_t first, int64_t most);
+  // Drops what an exception left unfinished.
   void reset();
 
  private:
-  int64_t width() const { return config_.sample ? config_.nbest : config_.beam; }
   void admit(RequestQueue& queue, int64_t most);
   void read_shared();
   size_t beams_to_query(const Sentence& sentence) const;
   void step();
   torch::Tensor run(const std::vector<int64_t>& tokens, const Layout& layout, const PassRows& rows) const;
-  int64_t extend(Sentence& sentence, const Candidates& candidates, int64_t first_row);
+  void extend(Sentence& sentence, const Candidates& candidates, int64_t first_row);
   void grow(Sentence& sentence);
   void free_dead_slots(Sentence& sentence);
   bool cannot_win(const Sentence& sentence, const std::vector<Hypothesis>& ended,
                   const Hypothesis& so_far) const;
-  int64_t draw(Sentence& sentence, const torch::Tensor& logits, int64_t first_row,
-               const std::vector<BannedToken>& bans);
-  void end(std::vector<Hypothesis>& ended, Hypothesis hypothesis, bool by_itself) const;
+  void draw(Sentence& sentence, const torch::Tensor& logits, int64_t first_row,
+            const std::vector<BannedToken>& bans);
   bool is_done(Sentence& sentence) const;
   bool begin_list(Sentence& sentence);
+  void drop(size_t index);
   void deliver(Sentence& sentence, RequestQueue& queue);
   void give_back(Sentence& sentence);
 
   const Decoder& decoder_;
   const SearchOptions& options_;
-  const DecodeConfig& config_;
   torch::Device device_;
   KvCache cache_;
   bool shared_is_read_ = false;

@@ -23,7 +23,8 @@ TEST(RequestQueue, LooksAheadAsFarAsThereIsSomethingAndKeepsTheOrder) {
   int64_t given = 0, waits = 0;
   const NextRequest next = numbers(10, 4, given, waits);
   const RequestDone done = [](int64_t, const std::vector<Hypothesis>&) {};
-  RequestQueue queue(next, done);
+  const RequestProgress progress;
+  RequestQueue queue(next, done, progress);
   EXPECT_EQ(queue.look_ahead(3), 3);
   EXPECT_EQ(queue.look_ahead(100), 4);
   EXPECT_EQ(waits, 1);
@@ -35,23 +36,49 @@ TEST(RequestQueue, LooksAheadAsFarAsThereIsSomethingAndKeepsTheOrder) {
   EXPECT_FALSE(queue.next());
 }
 
-TEST(RequestQueue, WhatHasRunDryStaysSoUntilOneLooksAhead) {
-  int64_t given = 0;
-  bool more = false;
+TEST(RequestQueue, EndsWhenItIsEmptyAndFewAreInProgressUntilOneLooksAhead) {
+  int64_t given = 0, available = 0;
   const NextRequest next = [&](bool wait) -> std::optional<SearchRequest> {
-    return wait || more ? std::optional(SearchRequest{given++, {7}}) : std::nullopt;
+    if (!wait && available == 0) return std::nullopt;
+    available -= !wait;
+    return SearchRequest{given++, {7}};
   };
   const RequestDone done = [](int64_t, const std::vector<Hypothesis>&) {};
-  RequestQueue queue(next, done);
-  for (const bool ends : {false, true}) {
-    more = false;
-    EXPECT_EQ(queue.look_ahead(5), 1);
-    if (ends) queue.end_when_empty();
-    EXPECT_TRUE(queue.next());
-    EXPECT_FALSE(queue.next());
-    more = true;
-    EXPECT_EQ(queue.next().has_value(), !ends);
-  }
+  const RequestProgress progress;
+  RequestQueue queue(next, done, progress);
+  available = 2;
+  EXPECT_EQ(queue.look_ahead(5), 3);
+  queue.end_when_fewer_than(3);
+  for (int64_t id = 0; id < 3; ++id) EXPECT_EQ(queue.next()->id, id);
+  EXPECT_FALSE(queue.next());  // empty, but three are in progress: it goes on
+  available = 1;
+  EXPECT_EQ(queue.next()->id, 3);
+  queue.done(0, {});
+  queue.done(1, {});
+  EXPECT_FALSE(queue.next());  // empty with two in progress: it ends
+  available = 1;
+  EXPECT_FALSE(queue.next());
+  EXPECT_EQ(queue.look_ahead(5), 2);
+  EXPECT_TRUE(queue.next());
+}
+
+TEST(RequestQueue, EndsWhenMoreCouldBeInProgressThanTheLimit) {
+  int64_t given = 0;
+  const NextRequest next = [&](bool) { return std::optional(SearchRequest{given++, {7}}); };
+  const RequestDone done = [](int64_t, const std::vector<Hypothesis>&) {};
+  const RequestProgress cancel = [](int64_t, std::span<const int32_t>) { return false; };
+  RequestQueue queue(next, done, cancel);
+  EXPECT_EQ(queue.look_ahead(1), 1);
+  queue.end_when_more_than(2);
+  EXPECT_EQ(queue.next()->id, 0);
+  EXPECT_EQ(queue.next()->id, 1);
+  EXPECT_FALSE(queue.progress(1, {}));  // cancelled: it counts no more
+  EXPECT_EQ(queue.next()->id, 2);
+  EXPECT_FALSE(queue.next());
+  queue.done(0, {});
+  EXPECT_FALSE(queue.next());  // until one looks ahead
+  EXPECT_EQ(queue.look_ahead(1), 1);
+  EXPECT_EQ(queue.next()->id, 3);
 }
 
 TEST(RequestQueue, EveryRequestReachesOneWorkerAndItsResultComesBackAlone) {
@@ -61,7 +88,8 @@ TEST(RequestQueue, EveryRequestReachesOneWorkerAndItsResultComesBackAlone) {
   const RequestDone done = [&](int64_t id, const std::vector<Hypothesis>&) {
     EXPECT_TRUE(seen.insert(id).second);
   };
-  RequestQueue queue(next, done);
+  const RequestProgress progress;
+  RequestQueue queue(next, done, progress);
   ASSERT_EQ(queue.look_ahead(10), 10);
   std::vector<std::thread> workers;
   for (int i = 0; i < 4; ++i) {

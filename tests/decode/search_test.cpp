@@ -80,6 +80,76 @@ TEST(Search, SeveralWorkersFindWhatOneFinds) {
   at::set_num_threads(threads);
 }
 
+TEST(Search, RequestsWithOptionsOfTheirOwnFindWhatTheyFindAlone) {
+  const auto decoder = sharp_decoder(search_model(AttentionKind::prefix));
+  const auto packed = packed_copy(*decoder, WeightPrecision::float32);
+  std::vector<SearchOptions> kinds;
+  for (const int64_t beam : {1, 2, 6}) kinds.push_back(options_with(beam));
+  kinds[1].decode.length_penalty = 2;
+  kinds[1].decode.early_stopping = false;
+  kinds[2].decode.nbest = 3;
+  kinds[2].decode.no_repeat_ngram = 2;
+  kinds.push_back(options_with(1));
+  kinds.back().decode.sample = true;
+  kinds.back().decode.nbest = 2;
+  const auto all = sources(120);
+  std::vector<std::vector<std::vector<Hypothesis>>> alone;
+  for (const SearchOptions& options : kinds) alone.push_back(run_search(*packed, options, all));
+
+  Search search(*packed, options_with(4));
+  size_t at = 0, results = 0;
+  search.run(
+      [&](bool) -> std::optional<SearchRequest> {
+        if (at == all.size()) return std::nullopt;
+        SearchRequest request{static_cast<int64_t>(1000 + at), all[at]};
+        request.decode = std::make_shared<DecodeConfig>(kinds[at % kinds.size()].decode);
+        request.random_stream = static_cast<int64_t>(at);
+        ++at;
+        return request;
+      },
+      [&](int64_t id, const std::vector<Hypothesis>& found) {
+        const auto i = static_cast<size_t>(id - 1000);
+        const auto& expected = alone[i % kinds.size()][i];
+        ASSERT_EQ(found.size(), expected.size()) << i;
+        for (size_t j = 0; j < found.size(); ++j) {
+          EXPECT_EQ(found[j].tokens, expected[j].tokens) << i << " " << j;
+          EXPECT_EQ(found[j].score, expected[j].score) << i << " " << j;  // to the bit
+        }
+        ++results;
+      });
+  EXPECT_EQ(results, all.size());
+}
+
+TEST(Search, ACancelledRequestEndsWithoutAResultAndTheOthersGoOn) {
+  const auto decoder = sharp_decoder(search_model(AttentionKind::prefix));
+  const auto packed = packed_copy(*decoder, WeightPrecision::float32);
+  const auto all = sources(60);
+  const SearchOptions options = options_with(3);
+  const auto expected = run_search(*packed, options, all);
+  Search search(*packed, options);
+  for (int round = 0; round < 2; ++round) {  // the cache is as good as new after it
+    size_t at = 0;
+    std::vector<int64_t> ended;
+    search.run(
+        [&](bool) {
+          return at < all.size() ? std::optional(SearchRequest{static_cast<int64_t>(at), all[at++]})
+                                 : std::nullopt;
+        },
+        [&](int64_t id, const std::vector<Hypothesis>& found) {
+          ended.push_back(id);
+          EXPECT_EQ(found.front().tokens, expected[static_cast<size_t>(id)].front().tokens);
+        },
+        [&](int64_t id, std::span<const int32_t> tokens) { return id % 3 != 1 || tokens.size() < 2; });
+    for (const int64_t id : ended) {
+      if (id % 3 == 1) {
+        EXPECT_LE(expected[static_cast<size_t>(id)].front().tokens.size(), 2U);
+      }
+    }
+    EXPECT_GE(ended.size(), 40U);
+    EXPECT_LT(ended.size(), 60U);
+  }
+}
+
 TEST(Search, WhatAllPromptsBeginWithIsReadOnceAndChangesNothing) {
   const auto decoder = sharp_decoder(search_model(AttentionKind::causal));
   const auto packed = packed_copy(*decoder, WeightPrecision::float32);

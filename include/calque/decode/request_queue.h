@@ -4,6 +4,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "calque/decode/search.h"
@@ -12,7 +13,8 @@ namespace calque {
 
 class RequestQueue {
  public:
-  RequestQueue(const NextRequest& next, const RequestDone& done) : next_(next), done_(done) {}
+  RequestQueue(const NextRequest& next, const RequestDone& done, const RequestProgress& progress)
+      : next_(next), done_(done), progress_(progress) {}
 
   // Before any worker runs: waits for a request, then takes those that are available, up to `most`. Returns
   // how many; 0: there are no more.
@@ -21,17 +23,25 @@ class RequestQueue {
   // From any thread. Returns nothing if none is available.
   std::optional<SearchRequest> next();
   void done(int64_t id, std::vector<Hypothesis> hypotheses);
-  void stop();  // next() returns nothing from here on
-  // After it has been empty once, next() returns nothing until look_ahead() is called: all workers finish
-  // together, and their number is decided again.
-  void end_when_empty() { ends_when_empty_ = true; }
+  bool progress(int64_t id, std::span<const int32_t> tokens);  // false: the request was cancelled
+  void stop();                                                 // next() returns nothing from here on
+
+  // These let all workers finish, so that their number is decided again: next() returns nothing until
+  // look_ahead() is called …
+  void end_when_fewer_than(int64_t requests) {
+    low_ = requests;
+  }  // … once it is empty with fewer in progress
+  void end_when_more_than(int64_t requests) { high_ = requests; }  // … once more could be in progress
 
  private:
   std::mutex mutex_;
   const NextRequest& next_;
   const RequestDone& done_;
+  const RequestProgress& progress_;
   std::deque<SearchRequest> ahead_;
-  bool stopped_ = false, ends_when_empty_ = false, was_empty_ = false;
+  int64_t in_progress_ = 0;
+  std::optional<int64_t> low_, high_;
+  bool stopped_ = false, ended_ = false;
 };
 
 }  // namespace calque

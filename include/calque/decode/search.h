@@ -17,10 +17,11 @@
 namespace calque {
 
 struct SearchRequest {
-  int64_t id = 0;                               // chosen by the caller
-  std::vector<int32_t> source;                  // tokens, without control pieces
-  std::vector<int32_t> prefix = {};             // tokens that the target must begin with
-  std::optional<int64_t> no_repeat_ngram = {};  // instead of the configuration's
+  int64_t id = 0;                                   // chosen by the caller
+  std::vector<int32_t> source;                      // tokens, without control pieces
+  std::vector<int32_t> prefix = {};                 // tokens that the target must begin with
+  std::shared_ptr<const DecodeConfig> decode = {};  // instead of the search's own; `batch` is not used
+  std::optional<int64_t> random_stream = {};        // of sampling, instead of the id
 };
 
 struct Hypothesis {
@@ -36,7 +37,8 @@ struct Hypothesis {
 using NextRequest = std::function<std::optional<SearchRequest>(bool wait)>;
 // The hypotheses of a request, the best first, as soon as they are known.
 using RequestDone = std::function<void(int64_t id, std::vector<Hypothesis> hypotheses)>;
-// The best tokens so far, after each pass; may be empty. Returning false stops the search.
+// The best tokens so far, after each pass; may be empty. Returning false cancels the request: its search ends
+// without a result.
 using RequestProgress = std::function<bool(int64_t id, std::span<const int32_t> tokens)>;
 
 struct SearchOptions {

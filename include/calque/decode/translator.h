@@ -1,5 +1,5 @@
-// Translator: text in, text out. It cleans a line, splits it where it is too long, searches, and joins the
-// parts. Lines come out in the order in which they went in.
+// Translator: text in, text out: a model, its tokenizer and how to search. Lines come out in the order in
+// which they went in.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +12,10 @@
 #include <vector>
 
 #include "calque/data/tokenizer.h"
+#include "calque/decode/line_search.h"
 #include "calque/decode/search.h"
 
 namespace calque {
-
-// One way to translate a line.
-struct TranslatedText {
-  std::string text;
-  double score = 0;               // sum over the line's parts
-  double log_probability = 0;     // sum over the line's parts
-  bool complete = true;           // false: a part was cut off at the length limit
-  std::vector<Hypothesis> parts;  // of the line's parts, in order; empty for a part that was copied
-};
-
-struct Translation {
-  std::vector<TranslatedText> best;  // the best first; one empty text for an empty line
-  std::vector<std::string> sources;  // the parts that the line was translated in
-  bool looped = false;               // the search repeated itself and was run again with no_repeat_ngram
-  bool copied = false;               // a word too long to be language was copied
-  const std::string& text() const { return best.front().text; }
-};
 
 // The next line; nothing at the end or, unless `wait`, when none is available yet.
 using NextLine = std::function<std::optional<std::string>(bool wait)>;
@@ -56,6 +40,10 @@ class Translator {
   // Shows the intermediate tensors of every pass to the hook; null ends it.
   void set_hook(const Hook* hook);
 
+  // The search behind it, with the present configuration. It serves one thread at a time and keeps its
+  // caches.
+  Search& search() const;
+
   DecodeConfig& config() { return config_; }
   const DecodeConfig& config() const { return config_; }
   const Decoder& decoder() const { return *decoder_; }
@@ -63,20 +51,7 @@ class Translator {
   const SequenceFormat& format() const { return options_.format; }
 
  private:
-  // A part of a line on its way through the search.
-  struct Part {
-    std::string source;
-    bool copied = false;  // not language: it is its own translation
-    bool looped = false;
-    std::vector<Hypothesis> hypotheses = {};
-  };
-
   void use_format(SequenceFormat format);
-  Search& search() const;
-  std::vector<Part> split(const std::string& line) const;
-  SearchRequest request(int64_t id, const Part& part, const std::vector<int32_t>& prefix) const;
-  TranslatedText join(const std::vector<Part>& parts, size_t rank) const;
-  Translation finish(std::vector<Part> parts) const;
 
   std::shared_ptr<const Decoder> decoder_;
   Tokenizer tokenizer_;
