@@ -71,7 +71,7 @@ ExperimentResult copy_experiment(const ExperimentOptions& options) {
   // c - v₁ = (1 - α₁)·(mean of the others - v₁), where α₁ = eᵗ / (eᵗ + n - 1).
   const double gap = (values.slice(0, 1).mean(0) - values[0]).norm().item<double>();
   const auto theory = [&](double scale) {
-    return (n - 1) / (std::exp(scale) + static_cast<double>(n) - 1) * gap;
+    return static_cast<double>(n - 1) / (std::exp(scale) + static_cast<double>(n) - 1) * gap;
   };
   const auto [error, attended] = error_at(t);
   ExperimentResult result;

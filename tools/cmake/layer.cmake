@@ -9,7 +9,7 @@ function(calque_own_code target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
                                            -Wimplicit-fallthrough)
   if(NOT CALQUE_FUZZ)  # clang has warnings of its own, and would need its own OpenMP
-    target_compile_options(${target} PRIVATE -Werror -fopenmp)
+    target_compile_options(${target} PRIVATE -Wconversion -Werror -fopenmp)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     target_compile_options(${target} PRIVATE -Wno-restrict -Wno-stringop-overflow)  # false alarms in std::string: GCC bug 105651
