@@ -44,7 +44,7 @@ class Sequences {
         tokens.push_back(static_cast<int64_t>((i * 17 + slots_[i].size() * 7) % 40));
         slots_[i].push_back(next_slot_);
         slots.push_back(next_slot_);
-        next_slot_ = (next_slot_ + 37) % capacity;  // anywhere
+        next_slot_ = static_cast<int32_t>((next_slot_ + 37) % capacity);  // anywhere
       }
       visible.insert(visible.end(), slots_[i].begin(), slots_[i].end());
       visible_offsets.push_back(static_cast<int64_t>(visible.size()));
