@@ -146,15 +146,14 @@ bool same_model(const fs::path& a, const fs::path& b) {
 
 Checkpoint::Checkpoint(fs::path folder) : folder_(std::move(folder)) {
   if (!fs::is_directory(folder_)) throw UserError(fmt::format("{}: no such checkpoint", folder_.string()));
-  const fs::path file = folder_ / "config.json";
+  manifest_ = read_manifest(folder_);
+  const fs::path file = checked("config.json");
   const json config = parse_json(read_file(file), file.string());
   try {
     config_ = read_hf_config(config, file.string());
   } catch (const json::exception& error) {
     throw UserError(fmt::format("{}: a value has the wrong type: {}", file.string(), error.what()));
   }
-  manifest_ = read_manifest(folder_);
-  checked("config.json");
 }
 
 fs::path Checkpoint::checked(const std::string& name) const {

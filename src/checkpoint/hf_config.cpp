@@ -21,9 +21,10 @@ Enum read_enum(const json& value, const char* key, const std::string& file) {
 }
 
 int64_t read_count(const json& object, const char* key, const std::string& file) {
+  constexpr int64_t most = 100'000'000;
   if (!object.contains(key) || !object[key].is_number_integer() || object[key].get<int64_t>() < 1 ||
-      object[key].get<int64_t>() > 100'000'000) {
-    throw UserError(fmt::format("{}: {}: expected a positive integer", file, key));
+      object[key].get<int64_t>() > most) {
+    throw UserError(fmt::format("{}: {}: expected a positive integer, at most {}", file, key, most));
   }
   return object[key].get<int64_t>();
 }
@@ -258,7 +259,11 @@ ModelConfig read_hf_config(const json& j, const std::string& file) {
                     ? read_enum<AttentionKind>(own["attention"], "calque.attention", file)
                     : AttentionKind::causal;
   c.prompt = own.value("prompt", "");
-  check_model(c);
+  try {
+    check_model(c);
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("{}: {}", file, error.what()), error.help());
+  }
   return c;
 }
 

@@ -94,6 +94,7 @@ std::string convert_tokenizer(const fs::path& file, int64_t begin, int64_t end) 
 
 ImportSource open_hf_folder(const fs::path& folder) {
   ImportSource source;
+  source.path = folder;
   source.format = "Hugging Face folder";
   const json config = read_json(folder / "config.json");
   source.architecture = config.value("model_type", "?");
@@ -158,6 +159,7 @@ ImportSource open_import_source(const fs::path& path, const fs::path& tokenizer)
                       "expected a Hugging Face folder, a GGUF file or a llama2.c file");
     }
   }
+  source.path = path;
   if (!tokenizer.empty()) {
     source.tokenizer = convert_tokenizer(tokenizer, 1, 2);
     source.tokenizer_kind = tokenizer.filename().string();
@@ -182,7 +184,8 @@ std::shared_ptr<Decoder> load_decoder(const ImportSource& source) {
   const torch::NoGradGuard no_gradients;
   int64_t weights = 0;
   for (const auto& [name, tensor] : source.tensors) weights += c10::multiply_integers(tensor.shape);
-  check_weight_count(source.config, weights, source.format);
+  const std::string path = source.path.string();
+  check_weight_count(source.config, weights, path);
   ModelConfig config = source.config;
   if (config.positions == PositionKind::rope)
     config.context_length = std::min(config.context_length, max_rope_positions);
@@ -191,10 +194,10 @@ std::shared_ptr<Decoder> load_decoder(const ImportSource& source) {
   for (const auto& [name, view] : weight_views(*decoder)) {
     const auto found = source.tensors.find(name);
     if (found == source.tensors.end())
-      throw UserError(
-          fmt::format("tensor {} is missing; expected shape {}", name, shape_text(view.sizes().vec())));
+      throw UserError(fmt::format("{}: tensor {} is missing; expected shape {}", path, name,
+                                  shape_text(view.sizes().vec())));
     if (found->second.shape != view.sizes().vec()) {
-      throw UserError(fmt::format("{} ({}) has shape {}, expected {}", name,
+      throw UserError(fmt::format("{}: {} ({}) has shape {}, expected {}", path, name,
                                   shorten(found->second.stored_as, 80), shape_text(found->second.shape),
                                   shape_text(view.sizes().vec())));
     }
@@ -203,8 +206,8 @@ std::shared_ptr<Decoder> load_decoder(const ImportSource& source) {
   }
   for (const auto& [name, tensor] : source.tensors) {
     if (!used.contains(name))
-      throw UserError(
-          fmt::format("{} {} is not part of this model", shorten(name, 80), shape_text(tensor.shape)));
+      throw UserError(fmt::format("{}: {} {} is not part of this model", path, shorten(name, 80),
+                                  shape_text(tensor.shape)));
   }
   return decoder;
 }

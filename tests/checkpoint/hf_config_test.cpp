@@ -35,6 +35,18 @@ ModelConfig tiny_own() {
   return c;
 }
 
+// What reading the configuration's config.json says after a change to it.
+std::string refusal_of(const ModelConfig& model, const std::function<void(json&)>& change) {
+  json config = hf_config(model);
+  change(config);
+  try {
+    read_hf_config(config, "config.json");
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
 }  // namespace
 
 TEST(WeightNames, LlamaNamesAndShapesMatchTransformers) {
@@ -93,16 +105,7 @@ TEST(HfConfig, LayerTypesAreReadAndChecked) {
 }
 
 TEST(HfConfig, InvalidConfigurationsAreRefused) {
-  const auto refusal = [](const std::function<void(json&)>& change) {
-    json config = hf_config(tiny());
-    change(config);
-    try {
-      read_hf_config(config, "config.json");
-    } catch (const UserError& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
-  };
+  const auto refusal = [](const std::function<void(json&)>& change) { return refusal_of(tiny(), change); };
   EXPECT_EQ(refusal([](json&) {}), "accepted");
   EXPECT_THAT(refusal([](json& c) { c["model_type"] = "mamba"; }), HasSubstr("\"mamba\" is not supported"));
   EXPECT_THAT(refusal([](json& c) { c["hidden_size"] = -4; }),
@@ -112,7 +115,59 @@ TEST(HfConfig, InvalidConfigurationsAreRefused) {
                 c["rope_scaling"] = {{"type", "yarn"}};
               }),
               HasSubstr("rope scaling (yarn)"));
-  EXPECT_THAT(refusal([](json& c) { c["num_key_value_heads"] = 3; }), HasSubstr("not a multiple"));
+  // What only the model's own check notices names the file too.
+  EXPECT_EQ(refusal([](json& c) { c["num_key_value_heads"] = 3; }),
+            "config.json: model.heads=2 is not a multiple of model.kv_heads=3");
+}
+
+TEST(HfConfig, MoreRopePositionsThanATableShouldHaveAreCapped) {
+  json config = hf_config(tiny());
+  config["max_position_embeddings"] = 100'000'000;
+  EXPECT_EQ(read_hf_config(config, "config.json").context_length, max_rope_positions);
+  EXPECT_NO_THROW(Decoder(read_hf_config(config, "config.json")));
+  EXPECT_EQ(refusal_of(tiny(), [](json& c) { c["max_position_embeddings"] = 100'000'001; }),
+            "config.json: max_position_embeddings: expected a positive integer, at most 100000000");
+  EXPECT_THAT(refusal_of(tiny_own(), [](json& c) { c["calque"]["context_length"] = 100'000'000; }),
+              HasSubstr("config.json: calque.context_length: "));
+}
+
+// Variants of GPT-2 in transformers' GPT2Config that compute other logits from the same weights.
+TEST(HfConfig, Gpt2VariantsThatAreNotComputedAreRefused) {
+  ModelConfig gpt2 = tiny();
+  gpt2.kv_heads = 0;
+  apply_architecture(gpt2, Architecture::gpt2);
+  const auto refusal = [&](const char* key, const json& value) {
+    return refusal_of(gpt2, [&](json& c) { c[key] = value; });
+  };
+  for (const char* activation : {"gelu_new", "gelu_pytorch_tanh"})
+    EXPECT_EQ(refusal("activation_function", activation), "accepted");
+  for (const char* activation : {"gelu", "relu", "silu", "tanh", "no_such_activation", ""})
+    EXPECT_EQ(refusal("activation_function", activation),
+              std::string("config.json: activation_function ") + activation + " is not supported");
+  EXPECT_EQ(refusal("scale_attn_weights", true), "accepted");
+  EXPECT_EQ(refusal("scale_attn_weights", false), "config.json: scale_attn_weights false is not supported");
+  EXPECT_EQ(refusal("scale_attn_by_inverse_layer_idx", false), "accepted");
+  EXPECT_EQ(refusal("scale_attn_by_inverse_layer_idx", true),
+            "config.json: scale_attn_by_inverse_layer_idx true is not supported");
+  EXPECT_EQ(refusal("add_cross_attention", true), "config.json: add_cross_attention true is not supported");
+  EXPECT_EQ(refusal("tie_word_embeddings", false),
+            "config.json: model.tied_embeddings=false does not fit model.architecture=gpt2");
+}
+
+TEST(HfConfig, Gpt2SizesAndEpsilonAreRead) {
+  ModelConfig gpt2 = tiny();
+  gpt2.kv_heads = 0;
+  apply_architecture(gpt2, Architecture::gpt2);
+  json config = hf_config(gpt2);
+  config["n_inner"] = nullptr;  // GPT2Config's default: four times the hidden size
+  config["layer_norm_epsilon"] = 3e-4;
+  const ModelConfig read = read_hf_config(config, "config.json");
+  EXPECT_EQ(read.mlp_size, 4 * gpt2.hidden_size);
+  EXPECT_EQ(read.norm_epsilon, 3e-4);
+  config["n_inner"] = 20;
+  config.erase("layer_norm_epsilon");
+  EXPECT_EQ(read_hf_config(config, "config.json").mlp_size, 20);
+  EXPECT_EQ(read_hf_config(config, "config.json").norm_epsilon, 1e-5);
 }
 
 TEST(WeightNames, WrongTensorsAreReportedWithBothShapes) {

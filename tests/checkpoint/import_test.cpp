@@ -17,6 +17,7 @@
 #include "calque/checkpoint/quantised.h"
 #include "calque/checkpoint/weight_names.h"
 #include "calque/data/sentence_piece_file.h"
+#include "calque/data/sequence.h"
 #include "temporary_folder.h"
 #include "tiny_model.h"
 
@@ -410,7 +411,7 @@ TEST(Import, MaliciousFilesAreRefused) {
   positions["n_positions"] = 90'000'000;
   folder.write("gpt2/config.json", positions.dump());
   EXPECT_THAT(refusal([&] { load_decoder(open_import_source(folder / "gpt2")); }),
-              HasSubstr("its configuration needs"));
+              HasSubstr((folder / "gpt2").string() + ": its configuration needs"));
   const fs::path index = folder / "sharded";
   fs::create_directory(index);
   fs::copy(golden_models / "llama/config.json", index / "config.json");
@@ -444,6 +445,50 @@ TEST(Import, PruningKeepsTheSeparator) {
   options.prune_to.emplace_back().pairs = folder.write("a.tsv", "le chat\tthe cat\n");
   import_model(options);
   EXPECT_TRUE(Checkpoint(folder / "pruned").tokenizer().separator_id().has_value());
+}
+
+TEST(Import, PruningKeepsThePiecesThatOnlyThePromptUses) {
+  const TemporaryFolder folder;
+  const fs::path own = own_checkpoint(folder);
+  fs::remove(own / "manifest.json");
+  json config = parse_file(own / "config.json");
+  const std::string prompt = "Question: {source} Réponse: {target}";
+  config["calque"]["prompt"] = prompt;
+  folder.write("own/config.json", config.dump());
+  ImportOptions options;
+  options.source = own;
+  options.destination = folder / "pruned";
+  options.prune_to.emplace_back().pairs = folder.write("a.tsv", "le chat\tthe cat\n");
+  import_model(options);
+  const Checkpoint pruned(folder / "pruned");
+  EXPECT_EQ(pruned.config().prompt, prompt);
+  const Tokenizer before = Tokenizer::load(golden_tokenizer), after = pruned.tokenizer();
+  ASSERT_LT(after.size(), before.size() / 2);
+  const SequenceFormat wide = pair_format(before, prompt), narrow = pair_format(after, prompt);
+  const auto pieces = [](const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
+    std::vector<std::string> all;
+    for (const int32_t id : ids) all.push_back(tokenizer.piece(id));
+    return all;
+  };
+  EXPECT_EQ(pieces(after, narrow.begin), pieces(before, wide.begin));
+  EXPECT_EQ(pieces(after, narrow.separator), pieces(before, wide.separator));
+  EXPECT_GT(narrow.separator.size(), 2U);
+}
+
+TEST(Checkpoint, ADamagedConfigurationIsNamed) {
+  const TemporaryFolder folder;
+  const fs::path own = own_checkpoint(folder);
+  std::string text = read_file(own / "config.json");
+  const std::string heads = "\"num_attention_heads\": 4";
+  ASSERT_NE(text.find(heads), std::string::npos);
+  text.replace(text.find(heads) + heads.size() - 1, 1, "5");
+  folder.write("own/config.json", text);
+  const std::string file = (own / "config.json").string();
+  EXPECT_EQ(refusal([&] { Checkpoint{own}; }),
+            file + ": damaged: its checksum differs from the one in manifest.json");
+  fs::remove(own / "manifest.json");  // then only the values can tell
+  EXPECT_EQ(refusal([&] { Checkpoint{own}; }),
+            file + ": model.heads=5 is not a multiple of model.kv_heads=2");
 }
 
 TEST(Checkpoint, WeightsThatAreNotFiniteAreNamed) {

@@ -24,7 +24,8 @@ struct ImportedTensor {
 };
 
 struct ImportSource {
-  std::string format;  // "Hugging Face folder", "GGUF file", "llama2.c file, version 1"
+  std::filesystem::path path;  // for error messages
+  std::string format;          // "Hugging Face folder", "GGUF file", "llama2.c file, version 1"
   std::string architecture;
   ModelConfig config;
   std::map<std::string, ImportedTensor> tensors;  // by Hugging Face's name
