@@ -3,6 +3,7 @@
 #include <sentencepiece_trainer.h>
 
 #include <random>
+#include <regex>
 #include <unordered_map>
 
 #include "calque/base/error.h"
@@ -33,6 +34,26 @@ class Lines : public sentencepiece::SentenceIterator {
   std::string line_;
   bool done_ = false;
 };
+
+// SentencePiece's two refusals of a vocabulary, in terms of our keys.
+UserError training_error(const TokenizerConfig& config, const std::string& reason) {
+  std::smatch found;
+  if (std::regex_search(reason, found, std::regex("too high .*set it to a value <= ([0-9]+)"))) {
+    return UserError(
+        fmt::format("tokenizer.vocabulary={} is too large: the corpus has text for a vocabulary of {}",
+                    config.vocabulary, found.str(1)),
+        fmt::format("set tokenizer.vocabulary={} or less, or add text", found.str(1)));
+  }
+  if (std::regex_search(reason, found, std::regex("smaller than required_chars. [0-9]+ vs ([0-9]+)"))) {
+    return UserError(fmt::format("tokenizer.vocabulary={} is too small: the characters of the corpus alone "
+                                 "need a vocabulary of {}",
+                                 config.vocabulary, found.str(1)),
+                     fmt::format("set tokenizer.vocabulary={} or more, or lower tokenizer.character_coverage",
+                                 found.str(1)));
+  }
+  return UserError(
+      fmt::format("the tokenizer cannot be trained with tokenizer.vocabulary={}", config.vocabulary), reason);
+}
 
 }  // namespace
 
@@ -87,11 +108,7 @@ Tokenizer Tokenizer::train(const TokenizerConfig& config, const LineSource& line
   Lines iterator(lines);
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(options, &iterator, &model);
-  if (!status.ok()) {
-    throw UserError(fmt::format("cannot train the tokenizer with tokenizer.vocabulary={}: {}",
-                                config.vocabulary, status.error_message()),
-                    "decrease tokenizer.vocabulary; a small corpus needs a smaller vocabulary");
-  }
+  if (!status.ok()) throw training_error(config, status.error_message());
   return {std::move(model), "trained tokenizer"};
 }
 

@@ -74,18 +74,35 @@ TEST(Tokenizer, RejectsInvalidModelsAndIds) {
   EXPECT_THROW(small_tokenizer().decode(std::vector<int32_t>{-1}), UserError);
 }
 
-TEST(Tokenizer, TooLargeVocabularyErrorNamesTheKey) {
-  TokenizerConfig config;
-  config.vocabulary = 5000;
-  int lines = 0;
-  EXPECT_THAT(
-      [&] {
-        Tokenizer::train(config, [&](std::string& line) {
-          line = "ab";
-          return lines++ < 3;
-        });
-      },
-      testing::ThrowsMessage<UserError>(testing::HasSubstr("tokenizer.vocabulary=5000")));
+TEST(Tokenizer, AVocabularyThatDoesNotFitTheCorpusIsRefusedWithOneThatDoes) {
+  const auto train = [](int64_t vocabulary, const std::string& text) {
+    TokenizerConfig config;
+    config.vocabulary = vocabulary;
+    config.character_coverage = 1;
+    int lines = 0;
+    return Tokenizer::train(config, [&](std::string& line) {
+      line = text;
+      return lines++ < 3;
+    });
+  };
+  const auto refusal = [&](int64_t vocabulary, const std::string& text) {
+    try {
+      train(vocabulary, text);
+    } catch (const UserError& error) {
+      return std::string(error.what()) + "; " + error.help();
+    }
+    return std::string("accepted");
+  };
+  // 4 control tokens, 256 bytes, 12 letters and the space mark, and what is merged from them.
+  const std::string text = "abcdefghijkl";
+  EXPECT_EQ(refusal(5000, text),
+            "tokenizer.vocabulary=5000 is too large: the corpus has text for a vocabulary of 303; set "
+            "tokenizer.vocabulary=303 or less, or add text");
+  EXPECT_EQ(train(303, text).size(), 303);
+  EXPECT_EQ(refusal(264, text),
+            "tokenizer.vocabulary=264 is too small: the characters of the corpus alone need a vocabulary of "
+            "273; set tokenizer.vocabulary=273 or more, or lower tokenizer.character_coverage");
+  EXPECT_EQ(train(273, text).size(), 273);
 }
 
 // The golden ids come from the `sentencepiece` Python package with the same model file (tools/make-goldens).
