@@ -121,6 +121,12 @@ void append_metrics(const fs::path& path, const json& line) {
   if (!file.flush()) throw SystemError(path.string() + ": writing failed", errno);
 }
 
+void flush_metrics(const fs::path& path) {
+  if (!fs::exists(path)) return;
+  sync_file(path);
+  sync_folder(path.parent_path());
+}
+
 std::vector<json> read_metrics(const fs::path& path) {
   std::vector<json> lines;
   if (!fs::exists(path)) return lines;

@@ -80,8 +80,8 @@ std::optional<Checkpoint> newest_checkpoint(const fs::path& checkpoints, const s
   return std::nullopt;
 }
 
-CheckpointWriter::CheckpointWriter(fs::path checkpoints, int64_t keep)
-    : folder_(std::move(checkpoints)), keep_(keep) {}
+CheckpointWriter::CheckpointWriter(const RunFolder& run, int64_t keep)
+    : folder_(run.checkpoints()), metrics_(run.metrics()), keep_(keep) {}
 
 CheckpointWriter::~CheckpointWriter() {
   if (thread_.joinable()) thread_.join();
@@ -112,6 +112,7 @@ void CheckpointWriter::mark(const std::string& name, int64_t step) {
 
 void CheckpointWriter::store(int64_t step, const CheckpointContent& content, bool best) const {
   const fs::path checkpoint = folder_ / fmt::format("step-{}", step);
+  flush_metrics(metrics_);
   write_checkpoint(checkpoint, content);
   if (best) link_checkpoint(checkpoint, folder_ / "best");
   link_checkpoint(checkpoint, folder_ / "last");

@@ -66,7 +66,7 @@ class TrainingLoop {
         device_(choose_device(config.train.device)),
         trainer_(make_model(config_, tokenizer_, device_), config.train, static_cast<uint64_t>(config.seed),
                  device_, config_.finetune),
-        writer_(folder_.checkpoints(), config.train.keep_checkpoints),
+        writer_(folder_, config.train.keep_checkpoints),
         validator_(config_, tokenizer_, cache_) {}
 
   // `auto` is decided where a run starts; elsewhere it may mean another precision.
@@ -287,6 +287,7 @@ class TrainingLoop {
     if (end != TrainingEnd::interrupted && state_.validated_step != step) validate(metrics);
     if (saved_step_ != step) save(false);
     writer_.finish();
+    flush_metrics(folder_.metrics());
     if (validator_.empty()) writer_.mark("best", step);
     write_run_report(folder_.path(), config_, trainer_.decoder().parameter_count());
     TrainingResult result{end,

@@ -193,8 +193,8 @@ def replay_run(lab, kind):
         began = (trial / "runs/r/config.yaml").exists()
         outcome = lab.continue_run(trial, kind, "r", *RUN)
         if outcome.code == 0:
-            try:  # metrics are not fsynced: a power failure may cost lines of them
-                lab.check_end(trial, "r", lab.reference(kind, *RUN), with_metrics=crash == "killed")
+            try:
+                lab.check_end(trial, "r", lab.reference(kind, *RUN))
             except Wrong as error:
                 raise Wrong(f"{crash}, after operation {done} ({recorded[done - 1][0]} "
                             f"{recorded[done - 1][2].rsplit('/runs/')[-1]}): {error}") from None

@@ -56,6 +56,8 @@ std::optional<std::string> training_process(const std::filesystem::path& run);
 
 // Appends a line to metrics.jsonl.
 void append_metrics(const std::filesystem::path& path, const nlohmann::json& line);
+// Flushes what was appended to disk (fsync).
+void flush_metrics(const std::filesystem::path& path);
 std::vector<nlohmann::json> read_metrics(const std::filesystem::path& path);
 // Removes what a killed run wrote after the checkpoint that it resumes from: lines of later steps, and
 // validations later than `validated_step`.

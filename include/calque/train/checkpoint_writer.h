@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "calque/checkpoint/checkpoint.h"
+#include "calque/runs/run_folder.h"
 
 namespace calque {
 
@@ -25,10 +26,11 @@ std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& checkpo
                                             const std::string& run_id);
 
 // Writes one checkpoint at a time on a thread of its own, keeps `last` and `best` up to date, and deletes old
-// ones. A failure is thrown by the next call.
+// ones. A failure is thrown by the next call. The run's metrics are flushed before a checkpoint has its name:
+// after a power failure, the lines of the steps before it are there.
 class CheckpointWriter {
  public:
-  CheckpointWriter(std::filesystem::path checkpoints, int64_t keep);
+  CheckpointWriter(const RunFolder& run, int64_t keep);
   ~CheckpointWriter();
 
   // As step-N, after the one before it is written.
@@ -40,7 +42,7 @@ class CheckpointWriter {
  private:
   void store(int64_t step, const CheckpointContent& content, bool best) const;
 
-  std::filesystem::path folder_;
+  std::filesystem::path folder_, metrics_;
   int64_t keep_;
   std::thread thread_;
   std::exception_ptr failure_;
