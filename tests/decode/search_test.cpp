@@ -291,6 +291,33 @@ TEST(Search, ASourceTooLongForTheModelIsRefused) {
   EXPECT_THROW(run_search(*decoder, options, sources(1)), UserError);
 }
 
+// Once the input has nothing at hand, all workers finish what they have, and only then one waits for more:
+// otherwise one of them could go on alone with what trickles in while the others are idle.
+TEST(Search, WorkersThatFoundNothingDoNotAskAgainBeforeAllAreDone) {
+  const auto packed =
+      packed_copy(*sharp_decoder(search_model(AttentionKind::prefix)), WeightPrecision::float32);
+  const int threads = at::get_num_threads();
+  at::set_num_threads(2);
+  SearchOptions options = options_with(1);
+  options.decode.batch = 8;
+  const auto all = sources(16);
+  size_t given = 0, found = 0, refused = 0;
+  std::vector<size_t> found_when_waiting;
+  const NextRequest next = [&](bool wait) -> std::optional<SearchRequest> {
+    if (wait) found_when_waiting.push_back(found);
+    if (given == all.size() || (!wait && given % 8 == 0)) {  // eight at a time
+      refused += !wait;
+      return std::nullopt;
+    }
+    ++given;
+    return SearchRequest{static_cast<int64_t>(given - 1), all[given - 1]};
+  };
+  Search(*packed, options).run(next, [&](int64_t, const auto&) { ++found; });
+  at::set_num_threads(threads);
+  EXPECT_EQ(found_when_waiting, (std::vector<size_t>{0, 8, 16}));
+  EXPECT_EQ(refused, 2U);  // once per eight
+}
+
 TEST(Search, AnErrorInOneWorkerEndsAllOfThem) {
   const auto decoder = sharp_decoder(search_model(AttentionKind::prefix));
   const auto packed = packed_copy(*decoder, WeightPrecision::float32);
