@@ -1,13 +1,16 @@
 #include "calque/cli/command.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
 
+#include "calque/base/config.h"
 #include "calque/base/error.h"
 #include "calque/base/log.h"
 #include "calque/base/text.h"
+#include "calque/runs/run_config.h"
 
 namespace calque::cli {
 namespace {
@@ -67,14 +70,38 @@ const CLI::App* deepest(const CLI::App& app, std::string& name) {
 // The first word that nothing took: an unknown subcommand, option or argument.
 std::optional<std::string> unknown_word(const CLI::App& command, const CLI::ParseError& error,
                                         const std::vector<std::string>& words) {
-  const std::string message = error.what();
+  const std::string message = error.what();  // of an ExtrasError: "…: WORD WORD"
+  const std::string extras = message.substr(std::min(message.find(": "), message.size() - 1) + 1) + " ";
   const auto names = subcommand_names(command);
   const bool wants_subcommand = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !names.empty();
   for (const std::string& word : words) {
     if (word.empty()) continue;
     if (wants_subcommand && !word.starts_with("-") && command.get_name() != word) return word;
-    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && message.find(word) != std::string::npos)
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr &&
+        extras.find(" " + word + " ") != std::string::npos)
       return word;
+  }
+  return std::nullopt;
+}
+
+// What an unknown option means as an override: `--steps 30` is train.steps=30. Nothing if the command takes
+// no overrides or no key has this name.
+std::optional<std::string> as_override(const CLI::App& command, const std::string& option,
+                                       const std::vector<std::string>& words) {
+  const auto options = command.get_options();
+  if (std::none_of(options.begin(), options.end(),
+                   [](const CLI::Option* one) { return one->get_type_name() == wants_overrides; }))
+    return std::nullopt;
+  const size_t equals = option.find('=');
+  std::string name = option.substr(0, equals);
+  name.erase(0, name.find_first_not_of('-'));
+  std::replace(name.begin(), name.end(), '-', '_');
+  std::string value = equals != std::string::npos ? option.substr(equals + 1) : "VALUE";
+  const auto at = std::find(words.begin(), words.end(), option);
+  if (equals == std::string::npos && words.end() - at > 1 && !at[1].starts_with("-")) value = at[1];
+  RunConfig defaults;
+  for (const std::string& key : config_keys(fields(defaults))) {
+    if (key == name || key.ends_with("." + name)) return key + "=" + value;
   }
   return std::nullopt;
 }
@@ -87,11 +114,13 @@ int report_usage_error(const CLI::App& app, const CLI::ParseError& error,
   if (const auto word = unknown_word(*command, error, words)) {
     const bool option = word->starts_with("-");
     const auto known = option ? option_names(*command) : subcommand_names(*command);
+    const auto override = option ? as_override(*command, *word, words) : std::nullopt;
     message = fmt::format("{}: no such {}{}", *word,
                           option          ? "option"
                           : known.empty() ? "argument"
                                           : "subcommand",
-                          did_you_mean(word->substr(0, word->find('=')), known));
+                          override ? fmt::format("; did you mean {}?", *override)
+                                   : did_you_mean(word->substr(0, word->find('=')), known));
   }
   log::error("{}", message);
   log::info("  help: `{} --help` shows what it takes", name);

@@ -25,6 +25,12 @@ struct ImportCommandOptions {
 };
 
 void run_import(ImportCommandOptions& options) {
+  if (!std::filesystem::exists(options.import.source))
+    throw UserError(fmt::format("{}: no such file or folder", options.import.source.string()),
+                    "`tools/get-checkpoint OWNER/NAME` downloads a model of the Hugging Face Hub and imports "
+                    "it; `tools/get-checkpoint --help` lists others");
+  if (options.import.destination.empty())
+    throw UserError("DEST is missing", "the folder of the new checkpoint, for example checkpoints/mine");
   for (const auto& file : options.prune_to) {
     CorpusPart part;
     LineReader reader(file);
@@ -49,9 +55,25 @@ struct ExportCommandOptions {
   ExportOptions exporting;
 };
 
+// A name such as model.bin or model.onnx, for which a folder would be a surprise. In demo-1.2 the ending is a
+// number.
+bool names_a_file(const std::filesystem::path& path) {
+  const std::string ending = path.extension().string();
+  return ending.size() > 1 && !(ending[1] >= '0' && ending[1] <= '9');
+}
+
 void run_export(ExportCommandOptions& options) {
-  const bool names_gguf = options.exporting.destination.extension() == ".gguf";
-  if (options.exporting.format.empty()) options.exporting.format = names_gguf ? "gguf" : "hf";
+  const std::filesystem::path& destination = options.exporting.destination;
+  const bool names_gguf = destination.extension() == ".gguf";
+  if (options.exporting.format.empty()) {
+    if (!names_gguf && names_a_file(destination))
+      throw UserError(
+          fmt::format("{}: no format has the ending {}", destination.string(),
+                      destination.extension().string()),
+          "NAME.gguf is a file for llama.cpp, a name without ending a folder for transformers; or say "
+          "--format gguf or --format hf");
+    options.exporting.format = names_gguf ? "gguf" : "hf";
+  }
   if (names_gguf && options.exporting.format == "hf")
     throw UserError(fmt::format("{}: --format hf writes a folder, not a .gguf file",
                                 options.exporting.destination.string()),
@@ -121,9 +143,7 @@ void add_import_command(CLI::App& app) {
       ->add_option("SOURCE", options.import.source, "A Hugging Face folder, a GGUF file, or a llama2.c .bin")
       ->required()
       ->type_name("PATH");
-  command->add_option("DEST", options.import.destination, "Folder of the new checkpoint")
-      ->required()
-      ->type_name("DIR");
+  command->add_option("DEST", options.import.destination, "Folder of the new checkpoint")->type_name("DIR");
   command
       ->add_option("--tokenizer", options.import.tokenizer,
                    "Tokenizer file to use instead of the source's own")

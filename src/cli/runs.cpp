@@ -58,6 +58,9 @@ void add_runs_command(CLI::App& app) {
   CLI::App* runs = add_command(
       app, "runs", "List runs with state, steps, BLEU and size; remove or archive them", "calque runs");
   runs->add_flag("--json", options.as_json, "Print the list as JSON");
+  add_command(*runs, "list", "List runs, as `calque runs` alone does", "calque runs list")->callback([] {
+    print_runs(options);
+  });
   CLI::App* remove = add_command(*runs, "remove", "Delete runs", "calque runs remove demo");
   remove->add_option("RUNS", options.names, "Names of the runs")->required()->type_name(wants_run);
   remove->callback([] {

@@ -48,6 +48,37 @@ TEST(Command, MistakesOnTheCommandLineSayWhatWasMeant) {
   EXPECT_EQ(missing.err, "error: none.yaml: No such file or directory\n");
 }
 
+TEST(Command, AnOptionThatIsAConfigurationKeyIsAnsweredWithTheOverride) {
+  const TemporaryFolder folder;
+  folder.write("a.yaml", "run: a\n");
+  for (const auto& [words, meant] : std::vector<std::pair<std::string, std::string>>{
+           {"train a.yaml --steps 30", "--steps: no such option; did you mean train.steps=30?"},
+           {"train a.yaml --steps=30", "--steps=30: no such option; did you mean train.steps=30?"},
+           {"train a.yaml --batch-tokens 64", "did you mean train.batch_tokens=64?"},
+           {"train a.yaml --train.steps 30", "did you mean train.steps=30?"},
+           {"train --steps", "did you mean train.steps=VALUE?"},
+           {"resume a --steps 30", "did you mean train.steps=30?"},
+           {"train a --steps 30", "did you mean train.steps=30?"},
+           {"train a.yaml --frsh", "did you mean --fresh?"},
+           {"runs --steps 30", "--steps: no such option\n"}}) {
+    const Outcome outcome = run_calque(folder, words);
+    EXPECT_EQ(outcome.code, 2) << words;
+    EXPECT_THAT(outcome.err, HasSubstr(meant)) << words;
+  }
+}
+
+TEST(RunsCommand, ListIsTheSameAsNoSubcommand) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "runs/one");
+  folder.write("runs/one/config.yaml", "run: one\n");
+  for (const char* words : {"runs", "runs list"}) {
+    const Outcome list = run_calque(folder, words);
+    EXPECT_EQ(list.code, 0) << list.err;
+    EXPECT_THAT(list.out, testing::MatchesRegex("run +state.*\none +empty.*\n"));
+  }
+  EXPECT_EQ(json::parse(run_calque(folder, "runs list --json").out)[0]["name"], "one");
+}
+
 TEST(Command, EveryExampleInHelpStartsWithAKnownSubcommand) {
   const TemporaryFolder folder;
   for (const char* command : {"train",        "resume",          "translate",        "evaluate",

@@ -217,6 +217,20 @@ TEST_F(TranslateCommandTest, EvaluationIsKeptInTheRunAndUsedAgain) {
   EXPECT_EQ(text["bleu"], scores["bleu"]);
 }
 
+TEST_F(TranslateCommandTest, AnEvaluationWithExamplesIsNotUsedAgainAfterTheyChanged) {
+  const auto seconds = [] {
+    const Outcome outcome = run("evaluate one --json --beam 1 --shots evaluated.tsv");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return json::parse(outcome.out)["seconds"]
+        .get<double>();  // as measured when the sentences were translated
+  };
+  folder_->write("evaluated.tsv", "Bonjour.\tHello.\n");
+  const double first = seconds();
+  EXPECT_EQ(seconds(), first);
+  folder_->write("evaluated.tsv", "Merci.\tThanks\n");  // of the same length
+  EXPECT_NE(seconds(), first);
+}
+
 TEST_F(TranslateCommandTest, ComparisonTellsTheDifferenceAndDrawsIt) {
   run("evaluate one");
   const std::string translations = (*folder_ / "runs/one/evaluations/natural-test/hypotheses.txt").string();
