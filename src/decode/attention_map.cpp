@@ -1,41 +1,17 @@
 #include "calque/decode/attention_map.h"
 
+#include <fmt/format.h>
 #include <torch/types.h>
 
-#include "calque/base/text.h"
 #include "calque/data/batch.h"
+#include "calque/decode/words.h"
 #include "calque/model/batch_layout.h"
 #include "calque/model/decoder.h"
 
 namespace calque {
-namespace {
-
-// The words, and which of them each piece belongs to.
-struct PieceWords {
-  std::vector<size_t> word_of;
-  std::vector<std::string> words;
-};
-
-PieceWords words_of(const Tokenizer& tokenizer, const std::vector<int32_t>& pieces) {
-  PieceWords result;
-  std::vector<std::vector<int32_t>> members;
-  for (const int32_t id : pieces) {
-    if (members.empty() || tokenizer.begins_word(id)) members.emplace_back();
-    members.back().push_back(id);
-    result.word_of.push_back(members.size() - 1);
-  }
-  for (const auto& word : members) {
-    std::string text = tokenizer.decode(word);
-    while (text.starts_with(' ')) text.erase(0, 1);
-    result.words.push_back(find_invalid_utf8(text) ? "·" : text);
-  }
-  return result;
-}
-
-}  // namespace
-
 AttentionMap map_attention(const Decoder& decoder, const Tokenizer& tokenizer, const SequenceFormat& format,
-                           const std::vector<int32_t>& source, const std::vector<int32_t>& target) {
+                           const std::vector<int32_t>& source, const std::vector<int32_t>& target,
+                           const AttentionHead& which) {
   const torch::NoGradGuard no_gradients;
   Batch batch;
   batch.add(format, source, target);
@@ -46,7 +22,9 @@ AttentionMap map_attention(const Decoder& decoder, const Tokenizer& tokenizer, c
   const Hook hook = [&](const std::string& name, const torch::Tensor& value) {
     if (!name.ends_with("attention.weights.0")) return;
     // The last layer has the queries alone, the others all rows, of which the queries are the last.
-    const auto mean = value.mean(0).slice(0, value.size(1) - queries);
+    if (which.layer && !name.starts_with(fmt::format("blocks.{}.", *which.layer))) return;
+    const auto heads = which.head ? value[*which.head] : value.mean(0);  // [queries, rows]
+    const auto mean = heads.slice(0, value.size(1) - queries);
     sum = sum.defined() ? sum + mean : mean;
   };
   decoder.hidden(index_tensor(batch.tokens, device), layout, &hook);

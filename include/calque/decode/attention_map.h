@@ -1,6 +1,7 @@
 // AttentionMap: how much each word of a translation attended to each word of the source.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,15 @@ struct AttentionMap {
   std::vector<std::vector<double>> weights;  // [target][source], each row summing to 1
 };
 
-// The mean over all layers and heads of the attention of the row that predicts a word. For words of several
-// tokens: the mean over the predicting rows, the sum over the source tokens.
+// Which attention to look at; nothing: the mean over all.
+struct AttentionHead {
+  std::optional<int64_t> layer = {}, head = {};
+};
+
+// The attention of the row that predicts a word. For words of several tokens: the mean over the predicting rows,
+// the sum over the source tokens.
 AttentionMap map_attention(const Decoder& decoder, const Tokenizer& tokenizer, const SequenceFormat& format,
-                           const std::vector<int32_t>& source, const std::vector<int32_t>& target);
+                           const std::vector<int32_t>& source, const std::vector<int32_t>& target,
+                           const AttentionHead& which = {});
 
 }  // namespace calque

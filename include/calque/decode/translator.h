@@ -49,6 +49,8 @@ class Translator {
   const Decoder& decoder() const { return *decoder_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
   const SequenceFormat& format() const { return options_.format; }
+  // Tokens that no translation contains.
+  const std::vector<int32_t>& forbidden() const { return options_.forbidden; }
 
  private:
   void use_format(SequenceFormat format);
