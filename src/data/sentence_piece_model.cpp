@@ -40,7 +40,7 @@ class SentencePieceModel : public TokenizerModel {
   std::vector<int32_t> encode(std::string_view text) const override {
     std::vector<int32_t> ids;
     const auto status = processor_.Encode(text, &ids);
-    if (!status.ok()) throw std::runtime_error(status.ToString());
+    if (!status.ok()) refuse(status);
     return ids;
   }
 
@@ -58,7 +58,7 @@ class SentencePieceModel : public TokenizerModel {
   std::string decode(std::span<const int32_t> ids) const override {
     std::string text;
     const auto status = processor_.Decode(std::vector<int>(ids.begin(), ids.end()), &text);
-    if (!status.ok()) throw std::runtime_error(status.ToString());
+    if (!status.ok()) refuse(status);
     return text;
   }
 
@@ -124,6 +124,13 @@ class SentencePieceModel : public TokenizerModel {
   }
 
  private:
+  // Models that contradict themselves, such as one whose control piece is a letter, fail only in use.
+  [[noreturn]] static void refuse(const sentencepiece::util::Status& status) {
+    throw UserError(
+        fmt::format("the tokenizer fails on a text: {}", shorten(std::string(status.error_message()), 200)),
+        "the tokenizer's file is damaged, or a control piece of it occurs in texts");
+  }
+
   std::string bytes_;
   sentencepiece::SentencePieceProcessor processor_;
 };

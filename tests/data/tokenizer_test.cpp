@@ -172,6 +172,13 @@ TEST(Tokenizer, DamagedSentencePieceModelsAreRefused) {
   EXPECT_THAT(error_message(longer), testing::HasSubstr("the table of its normalizer is damaged"));
 }
 
+// Found by tools/fuzz: the control piece "a" is taken for the letter of a text.
+TEST(Tokenizer, AModelThatContradictsItselfIsAUserError) {
+  const auto tokenizer = Tokenizer::load(std::filesystem::path(CALQUE_SOURCE_FOLDER) /
+                                         "tests/fuzz/findings/tokenizer/sentencepiece-unconsumed");
+  EXPECT_THROW(tokenizer.encode("L'élève a lu 12 pages"), UserError);
+}
+
 TEST(ByteLevelBpe, ErrorsNameWhatIsNotSupported) {
   const auto error_message = [](const std::string& json) -> std::string {
     try {

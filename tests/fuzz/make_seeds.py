@@ -1,12 +1,16 @@
-"""Seeds for the fuzz targets: tiny files of every kind. Usage: make_seeds.py FOLDER, which gets a folder for each reader."""
+"""Seeds for the fuzz targets: tiny files of every kind, and the inputs in tests/fuzz/findings/READER that once broke a reader.
+Usage: make_seeds.py FOLDER, which gets a folder for each reader."""
 
+import gzip
 import json
 import pathlib
 import shutil
 import struct
 import sys
 
-GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
+HERE = pathlib.Path(__file__).resolve().parent
+GOLDEN = HERE.parent / "golden"
+CONFIGS = HERE.parents[1] / "configs"
 OUT = pathlib.Path(sys.argv[1])
 WIDTH, INNER, LAYERS, HEADS, VOCABULARY, POSITIONS = 8, 8, 1, 2, 6, 8
 
@@ -78,6 +82,52 @@ def sentence_piece():
     return model + field(2, trainer) + field(3, field(1, b"identity"))
 
 
+def safetensors(shapes):
+    header, at = {}, 0
+    for name, shape in shapes.items():
+        size = 4 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [at, at + size]}
+        at += size
+    head = json.dumps(header).encode()
+    return struct.pack("<Q", len(head)) + head + bytes(at)
+
+
+def llama_shapes():
+    shapes = {"model.embed_tokens.weight": [VOCABULARY, WIDTH], "model.norm.weight": [WIDTH]}
+    block = {"input_layernorm": [WIDTH], "post_attention_layernorm": [WIDTH], "mlp.gate_proj": [INNER, WIDTH],
+             "mlp.up_proj": [INNER, WIDTH], "mlp.down_proj": [WIDTH, INNER]}
+    block.update({f"self_attn.{one}_proj": [WIDTH, WIDTH] for one in "qkvo"})
+    return shapes | {f"model.layers.0.{name}.weight": shape for name, shape in block.items()}
+
+
+def packed(files):  # the form that hf_folder.cpp unpacks
+    return b"".join(f"{name} {len(content)}\n".encode() + content for name, content in files.items())
+
+
+def hf_folders():
+    for path in sorted((GOLDEN / "models").glob("*/config.json")):
+        yield path.parent.name, {"config.json": path.read_bytes(), "tokenizer.json": json.dumps(byte_level()).encode()}
+    config = {"model_type": "llama", "vocab_size": VOCABULARY, "hidden_size": WIDTH, "intermediate_size": INNER,
+              "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "max_position_embeddings": POSITIONS,
+              "tie_word_embeddings": True, "bos_token_id": 0, "eos_token_id": [1]}
+    weights = safetensors(llama_shapes())
+    names = {name: "model.safetensors" for name in llama_shapes()}
+    tokens = {"bos_token": "<s>", "eos_token": {"content": "</s>"}}
+    yield "complete", {"config.json": json.dumps(config).encode(), "model.safetensors": weights,
+                       "tokenizer.json": json.dumps(byte_level()).encode(),
+                       "tokenizer_config.json": json.dumps(tokens).encode()}
+    yield "index", {"config.json": json.dumps(config).encode(), "model.safetensors": weights,
+                    "model.safetensors.index.json": json.dumps({"weight_map": names}).encode(),
+                    "manifest.json": b'{"config.json": "0000000000000000"}'}
+    own = {"model_type": "calque", "vocab_size": VOCABULARY,
+           "calque": {"hidden_size": WIDTH, "layers": LAYERS, "heads": HEADS, "mlp_size": INNER, "attention": "prefix",
+                      "base": ".", "base_inside": "../folder", "base_hash": "0", "prompt": "{source} = ",
+                      "lora": {"rank": 1, "scale": 1.0, "target_modules": ["q"], "first_layer": 0}}}
+    yield "adapters", {"config.json": json.dumps(own).encode(), "model.safetensors": safetensors({}),
+                       "adapters.safetensors": safetensors({"blocks.0.adapter_a": [1, WIDTH]}),
+                       "state.safetensors": safetensors({}).replace(b"{}", b'{"__metadata__":{"progress":"{}"}}')}
+
+
 def main():
     for path in sorted(GOLDEN.rglob("*.safetensors")):
         if path.stat().st_size < 40000:
@@ -91,6 +141,15 @@ def main():
     (folder("tokenizer") / "sentencepiece").write_bytes(sentence_piece())
     (folder("tokenizer") / "llama2c").write_bytes(
         struct.pack("<i", 4) + b"".join(struct.pack("<fi", 0.0, len(piece)) + piece for piece in [b"<unk>", b"a", b" b", b"<0x0A>"]))
+    for name, files in hf_folders():
+        (folder("hf_folder") / name).write_bytes(packed(files))
+    pairs = "Le chat dort.\tThe cat sleeps.\tx\n\n\u00a0Il lit.\r\tHe reads.\x01\n".encode()
+    (folder("corpus") / "plain").write_bytes(pairs)
+    (folder("corpus") / "gzip").write_bytes(gzip.compress(pairs, mtime=0))
+    for path in CONFIGS.glob("*.yaml"):
+        shutil.copy(path, folder("config"))
+    for path in (HERE / "findings").glob("*/*"):
+        shutil.copy(path, folder(path.parent.name) / f"found-{path.name}")
 
 
 main()
