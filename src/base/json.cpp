@@ -18,4 +18,10 @@ nlohmann::json parse_json(std::string_view text, const std::string& name) {
   }
 }
 
+nlohmann::json parse_json_object(std::string_view text, const std::string& name) {
+  nlohmann::json value = parse_json(text, name);
+  if (!value.is_object()) throw UserError(fmt::format("{}: expected a JSON object", name));
+  return value;
+}
+
 }  // namespace calque

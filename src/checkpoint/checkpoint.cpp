@@ -4,6 +4,7 @@
 #include "calque/base/file.h"
 #include "calque/base/hash.h"
 #include "calque/base/json.h"
+#include "calque/base/text.h"
 #include "calque/checkpoint/hf_config.h"
 #include "calque/checkpoint/weight_names.h"
 #include "calque/data/sequence.h"
@@ -116,6 +117,11 @@ json read_manifest(const fs::path& folder) {
   if (!manifest.is_object())
     throw UserError(
         fmt::format("{}: expected a JSON object with checksums", (folder / "manifest.json").string()));
+  for (const auto& [name, checksum] : manifest.items()) {  // link_checkpoint() follows these names
+    if (name.empty() || fs::path(name).filename() != name || name == "." || name == "..")
+      throw UserError(fmt::format("{}: \"{}\" is not the name of a file in the same folder",
+                                  (folder / "manifest.json").string(), shorten(name, 60)));
+  }
   return manifest;
 }
 
@@ -149,11 +155,7 @@ Checkpoint::Checkpoint(fs::path folder) : folder_(std::move(folder)) {
   manifest_ = read_manifest(folder_);
   const fs::path file = checked("config.json");
   const json config = parse_json(read_file(file), file.string());
-  try {
-    config_ = read_hf_config(config, file.string());
-  } catch (const json::exception& error) {
-    throw UserError(fmt::format("{}: a value has the wrong type: {}", file.string(), error.what()));
-  }
+  config_ = read_json_values(file.string(), [&] { return read_hf_config(config, file.string()); });
 }
 
 fs::path Checkpoint::checked(const std::string& name) const {
@@ -166,39 +168,66 @@ fs::path Checkpoint::checked(const std::string& name) const {
   return file;
 }
 
+namespace {
+
+// Refuses a configuration that asks for more memory than the weights in `folder` justify.
+void check_size(const ModelConfig& config, const fs::path& folder) {
+  int64_t weights = 0;
+  const Safetensors file(folder / "model.safetensors");
+  for (const auto& [name, entry] : file.entries()) weights += c10::multiply_integers(entry.shape);
+  check_weight_count(config, weights, folder.string());
+}
+
+AdapterConfig read_adapter_config(const json& own, const std::string& file) {
+  return read_json_values(file, [&] {
+    const json lora = own.value("lora", json::object());
+    const auto rank = lora.value("rank", int64_t{1}), first_layer = lora.value("first_layer", int64_t{0});
+    if (rank < 1 || rank > 4096 || first_layer < 0)
+      throw UserError(
+          fmt::format("{}: calque.lora: rank {} or first_layer {} is out of range", file, rank, first_layer));
+    return AdapterConfig{rank, lora.value("scale", 1.0), 0,
+                         lora.value(lora.contains("target_modules") ? "target_modules" : "matrices",
+                                    std::vector<std::string>{}),
+                         first_layer};
+  });
+}
+
+}  // namespace
+
+// What config.json says for calque alone.
+json Checkpoint::own_settings() const {
+  const std::string file = checked("config.json").string();
+  const json config = parse_json_object(read_file(file), file);
+  return read_json_values(file, [&] { return config.value("calque", json::object()); });
+}
+
 std::shared_ptr<Decoder> Checkpoint::make_decoder() const {
-  const bool adapted = fs::exists(folder_ / "adapters.safetensors");
-  if (!adapted) {
-    int64_t weights = 0;
-    const Safetensors file(folder_ / "model.safetensors");
-    for (const auto& [name, entry] : file.entries()) weights += c10::multiply_integers(entry.shape);
-    check_weight_count(config_, weights, folder_.string());
-  }
-  auto decoder = std::make_shared<Decoder>(config_);
-  if (!adapted) {
+  if (!fs::exists(folder_ / "adapters.safetensors")) {
+    check_size(config_, folder_);
+    auto decoder = std::make_shared<Decoder>(config_);
     load_into(*decoder);
     return decoder;
   }
-  const json own = json::parse(read_file(checked("config.json")))["calque"];
-  const json lora = own.value("lora", json::object());
+  const json own = own_settings();
   const fs::path base = find_base(own);
+  check_size(config_, base);
+  auto decoder = std::make_shared<Decoder>(config_);
   load_weights(*decoder, Safetensors(base / "model.safetensors"), base.string());
-  add_adapters(*decoder,
-               {lora.value("rank", int64_t{1}), lora.value("scale", 1.0), 0,
-                lora.value(lora.contains("target_modules") ? "target_modules" : "matrices",
-                           std::vector<std::string>{}),
-                lora.value("first_layer", int64_t{0})},
-               0, WeightPrecision::float32);
+  add_adapters(*decoder, read_adapter_config(own, (folder_ / "config.json").string()), 0,
+               WeightPrecision::float32);
   load_adapters_into(*decoder);
   return merge_adapters(*decoder);
 }
 
 // Looks for the base model in the run's own copy, then where it was when the adapters were trained.
 fs::path Checkpoint::find_base(const json& own) const {
-  const std::string hash = own.value("base_hash", "");
+  const auto text = [&](const char* key) {
+    return read_json_values((folder_ / "config.json").string(), [&] { return own.value(key, ""); });
+  };
+  const std::string hash = text("base_hash");
   std::vector<fs::path> candidates;
-  if (own.contains("base_inside")) candidates.push_back(folder_ / own.value("base_inside", ""));
-  candidates.emplace_back(own.value("base", ""));
+  if (own.contains("base_inside")) candidates.push_back(folder_ / text("base_inside"));
+  candidates.emplace_back(text("base"));
   std::string tried;
   for (const fs::path& base : candidates) {
     const fs::path weights = base / "model.safetensors";
@@ -251,16 +280,17 @@ Tokenizer Checkpoint::tokenizer() const {
 }
 
 std::string Checkpoint::adapter_base_hash() const {
-  const json config = json::parse(read_file(checked("config.json")));
-  return config.value("calque", json::object()).value("base_hash", "");
+  return read_json_values((folder_ / "config.json").string(),
+                          [&] { return own_settings().value("base_hash", ""); });
 }
 
-Safetensors Checkpoint::state() const { return Safetensors(checked("state.safetensors")); }
+Safetensors Checkpoint::state() const { return Safetensors(checked(state_file)); }
 
 json Checkpoint::progress() const {
   const auto metadata = state().metadata();
   const auto found = metadata.find("progress");
-  return found == metadata.end() ? json::object() : json::parse(found->second);
+  if (found == metadata.end()) return json::object();
+  return parse_json_object(found->second, (folder_ / state_file).string());
 }
 
 }  // namespace calque

@@ -23,11 +23,7 @@ std::string llama2c_tokenizer(std::string_view bytes, const std::string& name);
 
 namespace {
 
-json read_json(const fs::path& file) {
-  const json value = parse_json(read_file(file), file.string());
-  if (!value.is_object()) throw UserError(fmt::format("{}: expected a JSON object", file.string()));
-  return value;
-}
+json read_json(const fs::path& file) { return parse_json_object(read_file(file), file.string()); }
 
 std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
@@ -79,12 +75,13 @@ void add_safetensors(const fs::path& file, const std::set<std::string>* names, c
 std::string convert_tokenizer(const fs::path& file, int64_t begin, int64_t end) {
   std::string bytes = read_file(file);
   if (bytes.starts_with('{')) {
-    json tokenizer = parse_json(bytes, file.string());
-    if (!tokenizer.is_object()) throw UserError(fmt::format("{}: expected a JSON object", file.string()));
+    json tokenizer = parse_json_object(bytes, file.string());
     if (!tokenizer.contains("model") || !tokenizer["model"].is_object() ||
         !tokenizer["model"].contains("vocab"))
       throw UserError(fmt::format("{}: not a valid tokenizer.json: model.vocab is missing", file.string()));
-    if (end >= 0) set_begin_and_end(tokenizer, begin < 0 ? end : begin, end);
+    if (end >= 0) {
+      read_json_values(file.string(), [&] { set_begin_and_end(tokenizer, begin < 0 ? end : begin, end); });
+    }
     return tokenizer.dump();
   }
   // A SentencePiece model begins with a protobuf tag, llama2.c's tokenizer with a small 32-bit integer.
@@ -97,14 +94,12 @@ ImportSource open_hf_folder(const fs::path& folder) {
   source.path = folder;
   source.format = "Hugging Face folder";
   const json config = read_json(folder / "config.json");
-  source.architecture = config.value("model_type", "?");
+  const std::string config_file = (folder / "config.json").string();
+  source.architecture = read_json_values(config_file, [&] { return config.value("model_type", "?"); });
   try {
-    source.config = read_hf_config(config, (folder / "config.json").string());
+    source.config = read_json_values(config_file, [&] { return read_hf_config(config, config_file); });
   } catch (const UserError& error) {
     source.problems.emplace_back(error.what());
-  } catch (const json::exception& error) {
-    source.problems.push_back(
-        fmt::format("{}: a value has the wrong type: {}", (folder / "config.json").string(), error.what()));
   }
   const std::string prefix = source.architecture == "gpt2"     ? "transformer."
                              : source.architecture == "calque" ? ""
@@ -134,9 +129,11 @@ ImportSource open_hf_folder(const fs::path& folder) {
     source.tokenizer_kind = "SentencePiece";
   } else if (fs::exists(folder / "tokenizer.json")) {
     const json tokenizer = read_json(folder / "tokenizer.json");
-    source.tokenizer =
-        convert_tokenizer(folder / "tokenizer.json", special_id(folder, config, "bos_token", tokenizer),
-                          special_id(folder, config, "eos_token", tokenizer));
+    const auto id_of = [&](const char* name) {
+      return read_json_values((folder / "tokenizer_config.json").string() + " or tokenizer.json",
+                              [&] { return special_id(folder, config, name, tokenizer); });
+    };
+    source.tokenizer = convert_tokenizer(folder / "tokenizer.json", id_of("bos_token"), id_of("eos_token"));
     source.tokenizer_kind = "tokenizer.json";
   }
   return source;

@@ -122,7 +122,7 @@ fs::path idle_run(const fs::path& runs, const std::string& name) {
 
 // Runs GNU tar, which knows hard links; its messages go to stderr.
 void run_tar(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "tar");
+  arguments.insert(arguments.begin(), {"tar", "--force-local"});  // "host:file" is a file's name here
   std::vector<char*> argv;
   for (std::string& one : arguments) argv.push_back(one.data());
   argv.push_back(nullptr);
@@ -145,6 +145,19 @@ struct Temporary {
   }
 };
 
+// A run has only files and folders. A link would let a stranger's archive redirect what is written later.
+void check_restored(const fs::path& run, const fs::path& archive) {
+  const auto check = [&](const fs::directory_entry& entry) {
+    if (entry.is_symlink() || !(entry.is_regular_file() || entry.is_directory()))
+      throw UserError(fmt::format("{}: \"{}\" is neither a file nor a folder", archive.string(),
+                                  shorten(entry.path().lexically_relative(run.parent_path()).string(), 60)),
+                      "`calque runs archive RUN` makes archives of files and folders only");
+  };
+  check(fs::directory_entry(run));
+  if (!fs::is_directory(run)) return;
+  for (const auto& entry : fs::recursive_directory_iterator(run)) check(entry);
+}
+
 }  // namespace
 
 int64_t archive_run(const fs::path& runs, const std::string& name, const fs::path& file) {
@@ -164,9 +177,11 @@ std::string restore_run(const fs::path& runs, const fs::path& file) {
   check_readable(file);
   const Temporary part{runs / fmt::format(".restored-{}", getpid())};
   fs::create_directories(part.path);
-  run_tar({"--extract", "--gzip", "--file", file.string(), "--directory", part.path.string()});
+  run_tar(
+      {"--extract", "--gzip", "--no-same-owner", "--file", file.string(), "--directory", part.path.string()});
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(part.path)) found.push_back(entry.path());
+  if (found.size() == 1) check_restored(found.front(), file);
   if (found.size() != 1 || !fs::exists(found.front() / "config.yaml"))
     throw UserError(fmt::format("{}: not an archive of a run", file.string()),
                     "`calque runs archive RUN` makes one");

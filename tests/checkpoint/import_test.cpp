@@ -421,6 +421,30 @@ TEST(Import, MaliciousFilesAreRefused) {
               HasSubstr("is not the name of a file in the same folder"));
 }
 
+TEST(Import, ValuesOfTheWrongTypeAreRefused) {
+  const TemporaryFolder folder;
+  const auto with = [&](const char* file, const std::function<void(json&)>& change) {
+    fs::remove_all(folder / "model");
+    fs::copy(golden_models / "llama", folder / "model");
+    folder.write("model/tokenizer.json", R"({"model": {"vocab": {"a": 1}}})");
+    folder.write("model/tokenizer_config.json", R"({"bos_token": "a"})");
+    json content = parse_file(folder / "model" / file);
+    change(content);
+    folder.write(std::string("model/") + file, content.dump());
+    return refusal([&] { load_decoder(open_import_source(folder / "model")); });
+  };
+  EXPECT_THAT(with("config.json", [](json& all) { all["model_type"] = 3; }), HasSubstr("wrong type"));
+  EXPECT_THAT(with("config.json", [](json& all) { all["rms_norm_eps"] = "x"; }), HasSubstr("wrong type"));
+  EXPECT_THAT(with("tokenizer.json", [](json& all) { all["added_tokens"] = {1}; }), HasSubstr("wrong type"));
+  EXPECT_THAT(with("tokenizer_config.json",
+                   [](json& all) {
+                     all["bos_token"] = {{"content", 1}};
+                   }),
+              HasSubstr("wrong type"));
+  folder.write("tokenizer.json", R"({"model": {"vocab": {"a": 1}}, "added_tokens": [1]})");
+  EXPECT_THAT(refusal([&] { convert_tokenizer(folder / "tokenizer.json", 1, 2); }), HasSubstr("wrong type"));
+}
+
 TEST(Inspect, DescribesTheModelAndWhyItCannotBeImported) {
   const TemporaryFolder folder;
   const json summary = inspect_model(golden_models / "gpt2").to_json();

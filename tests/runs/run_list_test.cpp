@@ -84,6 +84,39 @@ TEST(RunList, WhatIsNoArchiveOfARunIsRefused) {
   EXPECT_TRUE(fs::is_empty(folder / "runs"));
 }
 
+// A checkpoint that is written later would land where the link leads.
+TEST(RunList, AnArchiveWithLinksIsRefused) {
+  const TemporaryFolder folder;
+  make_run(folder, "one");
+  fs::create_directory(folder / "elsewhere");
+  fs::create_directory_symlink(folder / "elsewhere", folder / "runs/one/checkpoints/step-9");
+  archive_run(folder / "runs", "one", folder / "link.tar.gz");
+  remove_run(folder / "runs", "one");
+  EXPECT_THAT(message_of([&] { restore_run(folder / "runs", folder / "link.tar.gz"); }),
+              HasSubstr("\"one/checkpoints/step-9\" is neither a file nor a folder"));
+  make_run(folder, "two");
+  fs::rename(folder / "runs/two", folder / "two");
+  fs::create_directory_symlink(folder / "two", folder / "runs/two");
+  archive_run(folder / "runs", "two", folder / "run.tar.gz");
+  fs::remove(folder / "runs/two");
+  EXPECT_THAT(message_of([&] { restore_run(folder / "runs", folder / "run.tar.gz"); }),
+              HasSubstr("\"two\" is neither a file nor a folder"));
+  EXPECT_TRUE(fs::is_empty(folder / "runs"));
+}
+
+// tar takes such a name for a file on another machine, and would call ssh.
+TEST(RunList, AColonInTheNameOfAnArchiveIsNoHost) {
+  const TemporaryFolder folder;
+  make_run(folder, "one");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  EXPECT_EQ(message_of([&] { archive_run("runs", "one", "host:one.tar.gz"); }), "no error");
+  remove_run("runs", "one");
+  EXPECT_EQ(message_of([&] { restore_run("runs", "host:one.tar.gz"); }), "no error");
+  EXPECT_TRUE(fs::exists("runs/one/config.yaml"));
+  fs::current_path(before);
+}
+
 TEST(RunList, ARunThatIsBeingTrainedIsLeftAlone) {
   const TemporaryFolder folder;
   make_run(folder, "one");

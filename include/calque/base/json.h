@@ -1,14 +1,27 @@
-// JSON from files that are not trusted: what is no JSON, or is nested so deeply that handling it would
-// overflow the stack, is a UserError.
+// JSON from files that are not trusted: what is no JSON, is nested so deeply that handling it would overflow
+// the stack, or has values of the wrong type is a UserError.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
+#include "calque/base/error.h"
+
 namespace calque {
 
 // `name` is the file's name in messages.
 nlohmann::json parse_json(std::string_view text, const std::string& name);
+nlohmann::json parse_json_object(std::string_view text, const std::string& name);
+
+// Calls `read`, which takes values from the JSON of file `name`, and returns its result.
+template <class Read>
+auto read_json_values(const std::string& name, const Read& read) {
+  try {
+    return read();
+  } catch (const nlohmann::json::exception& error) {
+    throw UserError(fmt::format("{}: a value has the wrong type: {}", name, error.what()));
+  }
+}
 
 }  // namespace calque

@@ -54,6 +54,7 @@ class Checkpoint {
 
  private:
   std::filesystem::path checked(const std::string& name) const;
+  nlohmann::json own_settings() const;
   std::filesystem::path find_base(const nlohmann::json& own) const;
 
   std::filesystem::path folder_;
