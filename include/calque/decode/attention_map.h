@@ -23,8 +23,8 @@ struct AttentionHead {
   std::optional<int64_t> layer = {}, head = {};
 };
 
-// The attention of the row that predicts a word. For words of several tokens: the mean over the predicting rows,
-// the sum over the source tokens.
+// The attention of the row that predicts a word. For words of several tokens: the mean over the predicting
+// rows, the sum over the source tokens.
 AttentionMap map_attention(const Decoder& decoder, const Tokenizer& tokenizer, const SequenceFormat& format,
                            const std::vector<int32_t>& source, const std::vector<int32_t>& target,
                            const AttentionHead& which = {});

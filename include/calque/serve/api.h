@@ -1,0 +1,112 @@
+// Api: the HTTP interface of a server: its routes, who may call them, and what they answer. docs/serve.md
+// describes them; /openapi.json lists them.
+#pragma once
+
+#include <boost/asio/thread_pool.hpp>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "calque/serve/engine.h"
+#include "calque/serve/http_server.h"
+#include "calque/serve/request_log.h"
+#include "calque/serve/served_models.h"
+
+namespace calque {
+
+struct ApiOptions {
+  std::string token;                       // empty: none is needed
+  std::vector<std::string> allowed_hosts;  // names in the Host header, besides addresses and localhost
+  std::vector<std::string> cors_origins;   // pages of other sites that may call
+  std::filesystem::path runs = "runs";
+  std::chrono::seconds timeout{300};  // of one request
+  size_t max_texts = 10'000;          // of one request
+  bool log_text = false;
+};
+
+// A request that cannot be answered as it is.
+struct ApiError : std::runtime_error {
+  ApiError(int status_code, const std::string& what, std::string field_name = "")
+      : std::runtime_error(what), status(status_code), field(std::move(field_name)) {}
+  int status;
+  std::string field;
+};
+
+class Api {
+ public:
+  Api(Engine& engine, ServedModels& models, ApiOptions options);
+  ~Api();
+
+  void handle(const std::shared_ptr<Exchange>& exchange);
+
+ private:
+  using Shared = std::shared_ptr<Exchange>;
+  using Parameters = std::map<std::string, std::string>;
+  struct Route {
+    std::string method, path, summary;
+    void (Api::*call)(const Shared& exchange, const Parameters& parameters);
+    bool is_open = false;        // needs no token
+    bool in_background = false;  // takes a while, and waits for others of its kind
+    nlohmann::json body = {};    // its schema
+  };
+  struct TranslateCall;
+
+  void check_caller(const HttpRequest& request, const Route& route) const;
+  const Route& find_route(const HttpRequest& request, Parameters& parameters) const;
+  void run(const Shared& exchange, const Route& route, const Parameters& parameters);
+  void answer_error(const Shared& exchange, std::exception_ptr error);
+  ServedModel ready_model(const std::string& name, const std::string& precision);
+  static std::vector<Route> all_routes();
+
+  // Native
+  void page(const Shared& exchange, const Parameters&);
+  void health(const Shared& exchange, const Parameters&);
+  void prometheus(const Shared& exchange, const Parameters&);
+  void openapi(const Shared& exchange, const Parameters&);
+  void list_models(const Shared& exchange, const Parameters&);
+  void add_model(const Shared& exchange, const Parameters&);
+  void remove_model(const Shared& exchange, const Parameters& parameters);
+  void translate(const Shared& exchange, const Parameters&);
+  void attention(const Shared& exchange, const Parameters&);
+  void alternatives(const Shared& exchange, const Parameters&);
+  void evaluate(const Shared& exchange, const Parameters&);
+  // Runs and experiments
+  void list_runs(const Shared& exchange, const Parameters&);
+  void show_run(const Shared& exchange, const Parameters& parameters);
+  void run_report(const Shared& exchange, const Parameters& parameters);
+  void comparison_report(const Shared& exchange, const Parameters& parameters);
+  void list_experiments(const Shared& exchange, const Parameters&);
+  void show_experiment(const Shared& exchange, const Parameters& parameters);
+  // As other servers answer
+  void libretranslate(const Shared& exchange, const Parameters&);
+  void libretranslate_languages(const Shared& exchange, const Parameters&);
+  void libretranslate_detect(const Shared& exchange, const Parameters&);
+  void libretranslate_settings(const Shared& exchange, const Parameters&);
+  void libretranslate_file(const Shared& exchange, const Parameters&);
+  void libretranslate_download(const Shared& exchange, const Parameters& parameters);
+  void deepl(const Shared& exchange, const Parameters&);
+  void openai(const Shared& exchange, const Parameters&);
+
+  using TextsDone = std::function<void(std::vector<nlohmann::json> translations)>;
+  void start(const Shared& exchange, std::shared_ptr<TranslateCall> call, TextsDone done);
+
+  Engine& engine_;
+  ServedModels& models_;
+  const ApiOptions options_;
+  const std::vector<Route> routes_;
+  RequestLog requests_;
+  std::mutex files_mutex_;
+  std::map<std::string, std::pair<std::string, std::string>> files_;  // translated files: id → name, content
+  std::vector<std::string> file_order_;
+  std::atomic<int> in_background_ = 0;
+  boost::asio::thread_pool background_{1};
+};
+
+// "fr" or "en" by their most frequent words and letters, and how sure that is, from 0 to 1.
+std::pair<std::string, double> detect_language(const std::string& text);
+
+}  // namespace calque

@@ -1,0 +1,82 @@
+// ServedModels: the models of a server. They are loaded in the background, one at a time, and answer once
+// they have translated a sentence.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "calque/runs/model_source.h"
+
+namespace calque {
+
+enum class ModelState { loading, ready, failed };
+template <>
+struct EnumNames<ModelState> {
+  static constexpr std::string_view names[] = {"loading", "ready", "failed"};
+};
+
+// One model in one precision.
+struct ServedModel {
+  std::string name;
+  WeightPrecision precision = WeightPrecision::int8;
+  ModelState state = ModelState::loading;
+  std::string error = {};                       // why it failed
+  std::shared_ptr<Translator> translator = {};  // once it is ready
+  std::optional<double> bleu = {};              // of the run's newest evaluation
+  std::string bleu_on = {};                     // the test set, and its size
+
+  nlohmann::json to_json() const;
+};
+
+class ServedModels {
+ public:
+  // The decode options are those of every model, instead of its run's.
+  ServedModels(std::filesystem::path runs, WeightPrecision precision);
+  ~ServedModels();
+
+  // Finds a run or checkpoint and begins to load it. What does not exist, or has the name of another, is a
+  // UserError.
+  void add(const std::string& run_or_checkpoint);
+  bool remove(const std::string& name);  // false: there is none of this name
+
+  // The first that was added where the name is empty. A precision that is not loaded yet is loaded in the
+  // background: the model returned is then `loading`. Nothing: no such model.
+  std::optional<ServedModel> find(const std::string& name, std::optional<WeightPrecision> precision = {});
+  std::vector<ServedModel> list() const;  // in the order in which they were added, in the server's precision
+  std::string default_name() const;
+  bool is_ready() const;     // a model can answer
+  bool has_failed() const;   // there is no model that can, or may be able to
+  void wait_until_loaded();  // all of them, well or badly
+
+ private:
+  struct Entry {
+    ModelSource source;
+    std::map<WeightPrecision, ServedModel> loaded;
+  };
+
+  void load(const std::string& name, WeightPrecision precision);
+  void work();
+
+  const std::filesystem::path runs_;
+  const WeightPrecision precision_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> order_;
+  std::map<std::string, Entry> entries_;
+  std::deque<std::pair<std::string, WeightPrecision>> to_load_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+// The weights of a loaded model in memory.
+int64_t weight_bytes(const Decoder& decoder);
+
+}  // namespace calque

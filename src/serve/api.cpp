@@ -1,0 +1,360 @@
+#include "calque/serve/api.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/post.hpp>
+#include <sstream>
+
+#include "api_json.h"
+#include "calque/base/error.h"
+#include "calque/base/log.h"
+#include "calque/base/text.h"
+
+namespace calque {
+
+using nlohmann::json;
+
+namespace {
+
+constexpr int max_in_background = 64;
+
+// Takes as long whatever the texts are.
+bool equal_in_constant_time(const std::string& a, const std::string& b) {
+  unsigned different = static_cast<unsigned>(a.size() ^ b.size());
+  for (size_t i = 0; i < a.size(); ++i)
+    different |= static_cast<unsigned>(a[i] ^ b[b.empty() ? 0 : i % b.size()]);
+  return different == 0;
+}
+
+std::string host_name(const std::string& header) {
+  if (header.starts_with('[')) return header.substr(1, header.find(']') - 1);
+  return header.substr(0, header.rfind(':') == header.find(':') ? header.find(':') : std::string::npos);
+}
+
+std::vector<std::string> parts_of(const std::string& path) {
+  std::vector<std::string> parts;
+  std::istringstream stream(path);
+  for (std::string part; std::getline(stream, part, '/');) parts.push_back(part);
+  if (path.ends_with('/') && path.size() > 1) parts.emplace_back();
+  return parts;
+}
+
+// The token as each kind of client sends it.
+std::string given_token(const HttpRequest& request) {
+  const std::string& header = request.header("authorization");
+  for (const std::string_view scheme : {"Bearer ", "DeepL-Auth-Key "}) {
+    if (header.starts_with(scheme)) return header.substr(scheme.size());
+  }
+  if (request.path == "/translate" || request.path == "/detect" || request.path == "/translate_file") {
+    const json body =
+        json::parse(request.body, nullptr, false);  // LibreTranslate's clients send it in the body
+    if (body.is_object() && body.contains("api_key") && body["api_key"].is_string())
+      return body["api_key"].get<std::string>();
+    const auto form = form_fields(request);
+    const auto found = form.find("api_key");
+    if (found != form.end()) return found->second;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string json_text(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Api::Api(Engine& engine, ServedModels& models, ApiOptions options)
+    : engine_(engine), models_(models), options_(std::move(options)), routes_(all_routes()) {
+  boost::asio::post(background_, [] { omp_set_num_threads(1); });  // translating goes on meanwhile
+}
+
+Api::~Api() { background_.join(); }
+
+// Who may call: DNS rebinding and pages of other sites are refused, then the token is checked.
+void Api::check_caller(const HttpRequest& request, const Route& route) const {
+  const std::string host = host_name(request.header("host"));
+  boost::system::error_code not_an_address;
+  boost::asio::ip::make_address(host, not_an_address);
+  const auto lists = [](const std::vector<std::string>& list, const std::string& one) {
+    return std::find(list.begin(), list.end(), one) != list.end();
+  };
+  if (not_an_address && host != "localhost" && !lists(options_.allowed_hosts, host))
+    throw ApiError(
+        403, fmt::format("the host name \"{}\" is not served here; see --allow-host", shorten(host, 60)));
+  const std::string& origin = request.header("origin");
+  const size_t scheme = origin.find("://");
+  const bool same_origin = scheme != std::string::npos && origin.substr(scheme + 3) == request.header("host");
+  if (!origin.empty() && !same_origin && !lists(options_.cors_origins, origin))
+    throw ApiError(403, "pages of other sites may not call this server; see --cors");
+  if (!route.is_open && !options_.token.empty() &&
+      !equal_in_constant_time(given_token(request), options_.token))
+    throw ApiError(401, "the token is missing or wrong: Authorization: Bearer TOKEN");
+}
+
+const Api::Route& Api::find_route(const HttpRequest& request, Parameters& parameters) const {
+  const auto parts = parts_of(request.path);
+  std::string other_methods;
+  for (const Route& route : routes_) {
+    const auto wanted = parts_of(route.path);
+    if (wanted.size() != parts.size()) continue;
+    Parameters found;
+    bool matches = true;
+    for (size_t i = 0; i < parts.size() && matches; ++i) {
+      if (wanted[i].starts_with('{')) {
+        found[wanted[i].substr(1, wanted[i].size() - 2)] = parts[i];
+        matches = !parts[i].empty();
+      } else {
+        matches = wanted[i] == parts[i];
+      }
+    }
+    if (!matches) continue;
+    if (route.method != request.method) {
+      other_methods += (other_methods.empty() ? "" : ", ") + route.method;
+      continue;
+    }
+    parameters = std::move(found);
+    return route;
+  }
+  if (!other_methods.empty())
+    throw ApiError(405, fmt::format("{} takes {}", shorten(request.path, 80), other_methods));
+  throw ApiError(404,
+                 fmt::format("{}: no such address; /openapi.json lists them", shorten(request.path, 80)));
+}
+
+namespace {
+
+// Counts the answer, and adds what every answer has.
+class LoggedExchange : public Exchange {
+ public:
+  LoggedExchange(std::shared_ptr<Exchange> inner, RequestLog& requests,
+                 std::vector<std::pair<std::string, std::string>> headers)
+      : inner_(std::move(inner)), requests_(requests), headers_(std::move(headers)) {}
+
+  const HttpRequest& request() const override { return inner_->request(); }
+  void respond(HttpResponse response) override {
+    count(response.status);
+    response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
+    inner_->respond(std::move(response));
+  }
+  void begin_stream(HttpResponse head) override {
+    status_ = head.status;
+    head.headers.insert(head.headers.end(), headers_.begin(), headers_.end());
+    inner_->begin_stream(std::move(head));
+  }
+  void send(std::string chunk, const std::string& key) override { inner_->send(std::move(chunk), key); }
+  void end_stream() override {
+    count(status_);
+    inner_->end_stream();
+  }
+  void on_gone(std::function<void()> call) override { inner_->on_gone(std::move(call)); }
+
+  std::string route = "none";
+
+ private:
+  void count(int status) {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+    requests_.add(route, status, seconds);
+    log::debug("{} {} {} {:.0f} ms", request().client, request().method, route, seconds * 1000);
+  }
+
+  std::shared_ptr<Exchange> inner_;
+  RequestLog& requests_;
+  const std::vector<std::pair<std::string, std::string>> headers_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  int status_ = 200;
+};
+
+}  // namespace
+
+void Api::handle(const std::shared_ptr<Exchange>& given) {
+  const HttpRequest& request = given->request();
+  std::vector<std::pair<std::string, std::string>> headers;
+  const std::string& origin = request.header("origin");
+  if (!origin.empty() && std::find(options_.cors_origins.begin(), options_.cors_origins.end(), origin) !=
+                             options_.cors_origins.end())
+    headers = {{"Access-Control-Allow-Origin", origin},
+               {"Access-Control-Allow-Headers", "Content-Type, Authorization"},
+               {"Vary", "Origin"}};
+  const auto exchange = std::make_shared<LoggedExchange>(given, requests_, headers);
+  try {
+    if (request.method == "OPTIONS" && !headers.empty()) return exchange->respond({204, ""});
+    Parameters parameters;
+    const Route& route = find_route(request, parameters);
+    exchange->route = route.path;
+    check_caller(request, route);
+    run(exchange, route, parameters);
+  } catch (...) {
+    answer_error(exchange, std::current_exception());
+  }
+}
+
+void Api::run(const Shared& exchange, const Route& route, const Parameters& parameters) {
+  if (!route.in_background) return (this->*route.call)(exchange, parameters);
+  if (in_background_ >= max_in_background) throw QueueFull("too many requests are waiting");
+  ++in_background_;
+  boost::asio::post(background_, [this, exchange, &route, parameters] {
+    try {
+      (this->*route.call)(exchange, parameters);
+    } catch (...) {
+      answer_error(exchange, std::current_exception());
+    }
+    --in_background_;
+  });
+}
+
+void Api::answer_error(const Shared& exchange, std::exception_ptr error) {
+  int status = 500;
+  std::string message = "it failed", field;
+  std::vector<std::pair<std::string, std::string>> headers;
+  try {
+    std::rethrow_exception(error);
+  } catch (const ApiError& api) {
+    status = api.status;
+    message = api.what();
+    field = api.field;
+  } catch (const QueueFull& full) {
+    status = 429;
+    message = std::string("the server is busy: ") + full.what();
+  } catch (const TimeOver& over) {
+    status = 504;
+    message = over.what();
+  } catch (const UserError& user) {
+    status = 400;
+    message = user.what();
+  } catch (const std::exception& other) {
+    message = other.what();
+    message = message.substr(0, message.find("\nException raised from"));
+    log::error("{}: {}", exchange->request().path, message);
+  }
+  if (status == 429 || status == 503) headers.emplace_back("Retry-After", "1");
+  if (status == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
+  const std::string& path = exchange->request().path;
+  json body = {{"error", {{"message", message}, {"code", status}}}};
+  if (!field.empty()) body["error"]["field"] = field;
+  if (path.starts_with("/v2/")) body = {{"message", message}};  // DeepL's form
+  if (path == "/translate" || path == "/detect" || path == "/translate_file") body = {{"error", message}};
+  exchange->respond({status, json_text(body), "application/json", headers});
+}
+
+ServedModel Api::ready_model(const std::string& name, const std::string& precision) {
+  std::optional<WeightPrecision> wanted;
+  if (!precision.empty()) {
+    const auto& names = EnumNames<WeightPrecision>::names;
+    const auto found = std::find(std::begin(names), std::end(names), precision);
+    if (found == std::end(names))
+      throw ApiError(400, "precision: expected float32, bfloat16 or int8", "precision");
+    wanted = static_cast<WeightPrecision>(found - std::begin(names));
+  }
+  const auto model = models_.find(name, wanted);
+  if (!model) {
+    std::vector<std::string> known;
+    for (const ServedModel& one : models_.list()) known.push_back(one.name);
+    throw ApiError(404,
+                   fmt::format("model {}: not served here{}", shorten(name, 60), did_you_mean(name, known)),
+                   "model");
+  }
+  if (model->state == ModelState::failed)
+    throw ApiError(503, fmt::format("model {}: {}", model->name, model->error), "model");
+  if (model->state == ModelState::loading)
+    throw ApiError(503, fmt::format("model {} is still loading", model->name), "model");
+  return *model;
+}
+
+std::vector<Api::Route> Api::all_routes() {
+  DecodeConfig decode;
+  json translate = {{"type", "object"}, {"required", {"text"}}, {"additionalProperties", false}};
+  translate["properties"] = schema_properties(request_decode_fields(decode));
+  const auto property = [](const char* type, const char* description) {
+    return json{{"type", type}, {"description", description}};
+  };
+  translate["properties"]["text"] = {
+      {"description", "what to translate; lines are translated one by one"},
+      {"oneOf", {{{"type", "string"}}, {{"type", "array"}, {"items", {{"type", "string"}}}}}}};
+  translate["properties"]["model"] =
+      property("string", "a model of /v1/models; the first where there is none");
+  translate["properties"]["precision"] = {{"enum", {"float32", "bfloat16", "int8"}},
+                                          {"description", "of the weights"}};
+  translate["properties"]["prefix"] = property("string", "what the first line's translation must begin with");
+  translate["properties"]["stream"] = property("boolean", "answer with server-sent events while it is made");
+  translate["properties"]["words"] = property("boolean", "the words with their probabilities");
+  translate["properties"]["scores"] = property("boolean", "the tokens with their log-probabilities");
+  translate["properties"]["attention"] =
+      property("boolean", "how much each word attended to each source word");
+  const auto object = [&](const std::vector<std::string>& required, const json& properties) {
+    return json{{"type", "object"}, {"required", required}, {"properties", properties}};
+  };
+  const json text = property("string", ""), count = property("integer", "");
+  const json texts = {{"type", "array"}, {"items", {{"type", "string"}}}};
+  const json any = object({}, json::object());
+  return {
+      {"GET", "/", "the page", &Api::page, true},
+      {"GET", "/v1/health", "ready once a model has answered", &Api::health, true},
+      {"GET", "/metrics", "counters for Prometheus", &Api::prometheus},
+      {"GET", "/openapi.json", "this list", &Api::openapi, true},
+      {"GET", "/v1/models", "the models", &Api::list_models},
+      {"POST", "/v1/models", "load another model", &Api::add_model, false, false,
+       object({"model"}, {{"model", text}})},
+      {"DELETE", "/v1/models/{name}", "remove a model", &Api::remove_model},
+      {"POST", "/v1/translate", "translate", &Api::translate, false, false, translate},
+      {"POST", "/v1/attention", "the attention of a translation", &Api::attention, false, true,
+       object({"source", "target"},
+              {{"model", text}, {"source", text}, {"target", text}, {"layer", count}, {"head", count}})},
+      {"POST", "/v1/alternatives", "other words at a place of a translation", &Api::alternatives, false, true,
+       object({"source"}, {{"model", text}, {"source", text}, {"prefix", text}, {"count", count}})},
+      {"POST", "/v1/evaluate", "BLEU, chrF and TER", &Api::evaluate, false, true,
+       object({"reference"},
+              {{"model", text}, {"source", texts}, {"reference", texts}, {"hypothesis", texts}})},
+      {"GET", "/v1/runs", "the runs and comparisons", &Api::list_runs, false, true},
+      {"GET", "/v1/runs/{name}", "a run's configuration and metrics", &Api::show_run, false, true},
+      {"GET", "/v1/runs/{name}/report", "a run's report", &Api::run_report, false, true},
+      {"GET", "/v1/comparisons/{name}", "a comparison's report", &Api::comparison_report, false, true},
+      {"GET", "/v1/experiments", "the attention experiments", &Api::list_experiments},
+      {"POST", "/v1/experiments/{name}", "run an experiment", &Api::show_experiment, false, true,
+       object({}, {{"parameters", {{"type", "object"}}}, {"model", text}})},
+      {"POST", "/translate", "as LibreTranslate", &Api::libretranslate, false, false, any},
+      {"GET", "/languages", "as LibreTranslate", &Api::libretranslate_languages, true},
+      {"POST", "/detect", "as LibreTranslate", &Api::libretranslate_detect, false, false, any},
+      {"GET", "/frontend/settings", "as LibreTranslate", &Api::libretranslate_settings, true},
+      {"POST", "/translate_file", "as LibreTranslate: text files", &Api::libretranslate_file},
+      {"GET", "/download_file/{id}/{name}", "a translated file", &Api::libretranslate_download, true},
+      {"POST", "/v2/translate", "as DeepL", &Api::deepl, false, false, any},
+      {"POST", "/v1/chat/completions", "as OpenAI: the last message is translated", &Api::openai, false,
+       false, any},
+  };
+}
+
+void Api::openapi(const Shared& exchange, const Parameters&) {
+  json paths = json::object();
+  for (const Route& route : routes_) {
+    json operation = {
+        {"summary", route.summary},
+        {"responses", {{"200", {{"description", "done"}}}, {"default", {{"description", "an error"}}}}}};
+    if (!route.body.is_null())
+      operation["requestBody"] = {{"required", true},
+                                  {"content", {{"application/json", {{"schema", route.body}}}}}};
+    json parameters = json::array();
+    for (const std::string& part : parts_of(route.path)) {
+      if (part.starts_with('{'))
+        parameters.push_back({{"name", part.substr(1, part.size() - 2)},
+                              {"in", "path"},
+                              {"required", true},
+                              {"schema", {{"type", "string"}}}});
+    }
+    if (!parameters.empty()) operation["parameters"] = parameters;
+    if (!route.is_open) operation["security"] = json::array({{{"token", json::array()}}});
+    std::string method = route.method;
+    std::transform(method.begin(), method.end(), method.begin(),
+                   [](char c) { return static_cast<char>(c | 0x20); });
+    paths[route.path][method] = operation;
+  }
+  exchange->respond(
+      {200, json_text({{"openapi", "3.1.0"},
+                       {"info", {{"title", "calque"}, {"version", "1"}}},
+                       {"paths", paths},
+                       {"components",
+                        {{"securitySchemes", {{"token", {{"type", "http"}, {"scheme", "bearer"}}}}}}}})});
+}
+
+}  // namespace calque

@@ -1,0 +1,119 @@
+#include "api_json.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "calque/base/unicode.h"
+#include "calque/decode/attention_map.h"
+#include "calque/decode/words.h"
+
+namespace calque {
+
+using nlohmann::json;
+
+Fields request_decode_fields(DecodeConfig& config) {
+  Fields all = fields(config);
+  std::erase_if(all, [](const Field& field) { return field.name == "shots" || field.name == "batch"; });
+  return all;
+}
+
+namespace {
+
+std::map<std::string, std::string> multipart_fields(const std::string& body, const std::string& boundary) {
+  std::map<std::string, std::string> values;
+  const std::string mark = "--" + boundary;
+  size_t at = body.find(mark);
+  while (at != std::string::npos) {
+    at += mark.size();
+    if (body.compare(at, 2, "--") == 0) break;
+    const size_t head_end = body.find("\r\n\r\n", at), next = body.find("\r\n" + mark, at);
+    if (head_end == std::string::npos || next == std::string::npos || head_end > next) break;
+    const std::string head = body.substr(at, head_end - at);
+    const auto attribute = [&](const std::string& name) -> std::optional<std::string> {
+      const size_t begin = head.find(" " + name + "=\"");
+      if (begin == std::string::npos) return std::nullopt;
+      const size_t from = begin + name.size() + 3;
+      return head.substr(from, head.find('"', from) - from);
+    };
+    if (const auto name = attribute("name")) {
+      values[*name] = body.substr(head_end + 4, next - head_end - 4);
+      if (const auto file = attribute("filename")) values[*name + ".filename"] = *file;
+    }
+    at = next + 2;
+  }
+  return values;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> form_fields(const HttpRequest& request) {
+  const std::string& type = request.header("content-type");
+  if (type.starts_with("application/x-www-form-urlencoded")) return parse_query(request.body);
+  const size_t boundary = type.find("boundary=");
+  if (!type.starts_with("multipart/form-data") || boundary == std::string::npos) return {};
+  std::string mark = type.substr(boundary + 9);
+  mark = mark.substr(0, mark.find(';'));
+  std::erase(mark, '"');
+  return mark.empty() ? std::map<std::string, std::string>{} : multipart_fields(request.body, mark);
+}
+
+namespace {
+
+// Each word with the product of its tokens' probabilities; those of a forced prefix count as 1.
+json words_json(const Tokenizer& tokenizer, const Hypothesis& hypothesis) {
+  const PieceWords words = words_of(tokenizer, hypothesis.tokens);
+  const auto& scores = hypothesis.token_log_probabilities;
+  const size_t searched = scores.size() - (hypothesis.ended && !scores.empty() ? 1 : 0);
+  const size_t forced = hypothesis.tokens.size() - std::min(searched, hypothesis.tokens.size());
+  std::vector<double> log_probabilities(words.words.size(), 0.0);
+  for (size_t i = forced; i < hypothesis.tokens.size(); ++i)
+    log_probabilities[words.word_of[i]] += static_cast<double>(scores[i - forced]);
+  json all = json::array();
+  for (size_t i = 0; i < words.words.size(); ++i)
+    all.push_back({{"text", words.words[i]}, {"probability", std::exp(log_probabilities[i])}});
+  return all;
+}
+
+json tokens_json(const Tokenizer& tokenizer, const Hypothesis& hypothesis) {
+  const auto& scores = hypothesis.token_log_probabilities;
+  const size_t searched = scores.size() - (hypothesis.ended && !scores.empty() ? 1 : 0);
+  const size_t forced = hypothesis.tokens.size() - std::min(searched, hypothesis.tokens.size());
+  json all = json::array();
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const bool is_end = forced + i >= hypothesis.tokens.size();
+    all.push_back({{"piece", is_end ? "</s>" : tokenizer.piece(hypothesis.tokens[forced + i])},
+                   {"log_probability", scores[i]}});
+  }
+  return all;
+}
+
+}  // namespace
+
+void add_segments(json& segments, int64_t line, const Translator& translator, const Translation& translation,
+                  const TextOptions& options) {
+  const Tokenizer& tokenizer = translator.tokenizer();
+  const TranslatedText& best = translation.best.front();
+  for (size_t i = 0; i < best.parts.size(); ++i) {
+    const Hypothesis& part = best.parts[i];
+    const std::string& source = translation.sources[i];
+    const bool copied = part.tokens.empty() && part.token_log_probabilities.empty();
+    const std::string text = copied ? source : clean_text(tokenizer.decode(part.tokens));
+    json segment = {{"line", line},     {"source", source},
+                    {"text", text},     {"looped", translation.looped},
+                    {"copied", copied}, {"complete", part.ended}};
+    const auto source_tokens = tokenizer.encode(source);
+    if (options.words)
+      segment["words"] =
+          copied ? json::array({{{"text", text}, {"probability", 1.0}}}) : words_json(tokenizer, part);
+    if (options.scores) segment["tokens"] = tokens_json(tokenizer, part);
+    if (options.words || options.attention)
+      segment["source_words"] = words_of(tokenizer, source_tokens).words;
+    if (options.attention && !copied)
+      segment["attention"] =
+          map_attention(translator.decoder(), tokenizer, translator.format(), source_tokens, part.tokens)
+              .weights;
+    segments.push_back(std::move(segment));
+  }
+}
+
+}  // namespace calque

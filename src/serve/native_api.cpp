@@ -1,0 +1,359 @@
+// The routes of calque's own API.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <cmath>
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "api_json.h"
+#include "calque/base/error.h"
+#include "calque/base/log.h"
+#include "calque/base/unicode.h"
+#include "calque/data/batch.h"
+#include "calque/decode/attention_map.h"
+#include "calque/kernels/candidates.h"
+#include "calque/metrics/text_scores.h"
+#include "calque/model/batch_layout.h"
+#include "page.h"
+#include "translate_call.h"
+
+namespace calque {
+
+using nlohmann::json;
+
+namespace {
+
+std::string random_nonce() {
+  std::random_device device;
+  std::string nonce;
+  for (int i = 0; i < 4; ++i) nonce += fmt::format("{:08x}", device());
+  return nonce;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  size_t begin = 0;
+  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  lines.push_back(text.substr(begin));
+  return lines;
+}
+
+std::string event(const std::string& name, const json& data) {
+  return "event: " + name + "\ndata: " + json_text(data) + "\n\n";
+}
+
+double resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  double all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+void Api::page(const Shared& exchange, const Parameters&) {
+  const std::string nonce = random_nonce();
+  std::string html(page::embedded_files[0].content);
+  for (size_t at = html.find("{{nonce}}"); at != std::string::npos; at = html.find("{{nonce}}", at))
+    html.replace(at, 9, nonce);
+  const std::string policy = fmt::format(
+      "default-src 'none'; script-src 'nonce-{0}'; style-src 'nonce-{0}'; connect-src 'self'; img-src 'self' "
+      "data:; "
+      "frame-src 'self' blob:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+      nonce);
+  exchange->respond({200,
+                     html,
+                     "text/html; charset=utf-8",
+                     {{"Content-Security-Policy", policy},
+                      {"Cache-Control", "no-store"},
+                      {"Referrer-Policy", "no-referrer"}}});
+}
+
+void Api::health(const Shared& exchange, const Parameters&) {
+  const bool ready = models_.is_ready();
+  exchange->respond({ready ? 200 : 503, json_text({{"status", ready                  ? "ready"
+                                                              : models_.has_failed() ? "failed"
+                                                                                     : "loading"}})});
+}
+
+void Api::prometheus(const Shared& exchange, const Parameters&) {
+  const EngineCounts counts = engine_.counts();
+  std::string text = requests_.prometheus();
+  const auto add = [&](const char* name, const char* type, const char* help, double value) {
+    text += fmt::format("# HELP calque_{0} {2}\n# TYPE calque_{0} {1}\ncalque_{0} {3}\n", name, type, help,
+                        value);
+  };
+  add("queue_depth", "gauge", "Lines that wait or are being translated.",
+      static_cast<double>(counts.waiting_lines));
+  add("tasks", "gauge", "Requests being translated.", static_cast<double>(counts.tasks));
+  add("sentences_total", "counter", "Sentences translated.", static_cast<double>(counts.sentences));
+  add("source_tokens_total", "counter", "Tokens read.", static_cast<double>(counts.source_tokens));
+  add("target_tokens_total", "counter", "Tokens written.", static_cast<double>(counts.target_tokens));
+  add("search_seconds_total", "counter", "Time spent searching.", counts.busy_seconds);
+  add("resident_memory_bytes", "gauge", "Memory of the process.", resident_bytes());
+  exchange->respond({200, text, "text/plain; version=0.0.4"});
+}
+
+void Api::list_models(const Shared& exchange, const Parameters&) {
+  const EngineCounts counts = engine_.counts();
+  json all = json::array();
+  for (const ServedModel& one : models_.list()) {
+    all.push_back(one.to_json());
+    all.back()["sentences_per_second"] =
+        counts.busy_seconds > 0 ? json(static_cast<double>(counts.sentences) / counts.busy_seconds) : json();
+  }
+  exchange->respond({200, json_text({{"default", models_.default_name()}, {"models", all}})});
+}
+
+void Api::add_model(const Shared& exchange, const Parameters&) {
+  JsonReader body(exchange->request().body);
+  const std::string name = body.required_text("model");
+  body.finish();
+  if (options_.token.empty())
+    throw ApiError(403, "models can be added only where the server has a token (--token)");
+  models_.add(name);
+  exchange->respond({202, json_text({{"state", "loading"}})});
+}
+
+void Api::remove_model(const Shared& exchange, const Parameters& parameters) {
+  if (options_.token.empty())
+    throw ApiError(403, "models can be removed only where the server has a token (--token)");
+  if (!models_.remove(parameters.at("name"))) throw ApiError(404, "no such model");
+  exchange->respond({200, json_text({{"removed", parameters.at("name")}})});
+}
+
+// Translates all texts. `done` gets one JSON object per text, from the engine's thread or the background.
+void Api::start(const Shared& exchange, std::shared_ptr<TranslateCall> call, TextsDone done) {
+  if (call->texts.size() > options_.max_texts)
+    throw ApiError(413,
+                   fmt::format("{} texts; at most {} per request", call->texts.size(), options_.max_texts));
+  check_decode(*call->decode);
+  TranslationTask task;
+  task.translator = call->model.translator;
+  task.client = exchange->request().client;
+  task.decode = call->decode;
+  task.prefixes = {call->prefix};
+  task.deadline = std::chrono::steady_clock::now() + options_.timeout;
+  for (size_t i = 0; i < call->texts.size(); ++i) {
+    call->first_line.push_back(task.lines.size());
+    for (std::string& line : lines_of(call->texts[i])) task.lines.push_back(std::move(line));
+  }
+  call->first_line.push_back(task.lines.size());
+  call->translations.resize(task.lines.size());
+  if (options_.log_text) {
+    for (const std::string& text : call->texts) log::info("translate: {}", text);
+  }
+  task.line_done = [call](size_t line, const Translation& translation) {
+    call->translations[line] = translation;
+    const size_t text = call->text_of(line);
+    if (call->partial) call->partial(text, call->text_so_far(text));
+  };
+  if (call->partial) {
+    task.progress = [call](size_t line, const std::string& so_far) {
+      const size_t text = call->text_of(line);
+      call->unfinished[line] = so_far;
+      call->partial(text, call->text_so_far(text));
+    };
+  }
+  task.ended = [this, exchange, call, done](std::exception_ptr error) {
+    if (error) return call->failed ? call->failed(error) : answer_error(exchange, error);
+    const auto finish = [call, done, this, exchange] {
+      try {
+        std::vector<json> all;
+        for (size_t i = 0; i < call->texts.size(); ++i) all.push_back(call->to_json(i));
+        done(std::move(all));
+      } catch (...) {
+        call->failed ? call->failed(std::current_exception())
+                     : answer_error(exchange, std::current_exception());
+      }
+    };
+    // Attention maps take passes of their own.
+    call->options.attention ? boost::asio::post(background_, finish) : finish();
+  };
+  const int64_t id = engine_.submit(std::move(task));
+  exchange->on_gone([this, id] { engine_.cancel(id); });
+}
+
+void Api::translate(const Shared& exchange, const Parameters&) {
+  JsonReader body(exchange->request().body);
+  auto call = std::make_shared<TranslateCall>();
+  if (!body.take("text")) throw ApiError(400, "text is missing", "text");
+  call->texts = body.texts("text");
+  const std::string name = body.text("model");
+  call->model = ready_model(name, body.text("precision"));
+  auto decode = std::make_shared<DecodeConfig>(call->model.translator->config());
+  body.fields(request_decode_fields(*decode));
+  if (decode->nbest > decode->beam && !decode->sample) decode->beam = decode->nbest;
+  call->decode = decode;
+  call->prefix = body.text("prefix");
+  call->options = {body.flag("words", false), body.flag("scores", false), body.flag("attention", false)};
+  const bool stream = body.flag("stream", false);
+  body.finish();
+  const auto begin = std::chrono::steady_clock::now();
+  const auto facts = [call, begin] {
+    return json{{"model", call->model.name},
+                {"precision", name_of(call->model.precision)},
+                {"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()}};
+  };
+  if (!stream) {
+    return start(exchange, call, [exchange, facts](std::vector<json> translations) {
+      json answer = facts();
+      answer["translations"] = std::move(translations);
+      exchange->respond({200, json_text(answer)});
+    });
+  }
+  // Nothing is sent before the task is accepted, so that a full queue can still be answered with 429.
+  const auto begun = std::make_shared<std::once_flag>();
+  const auto open = [exchange, begun] {
+    std::call_once(*begun, [&] {
+      exchange->begin_stream(
+          {200, "", "text/event-stream", {{"Cache-Control", "no-store"}, {"X-Accel-Buffering", "no"}}});
+    });
+  };
+  call->partial = [exchange, open](size_t text, const std::string& so_far) {
+    open();
+    exchange->send(event("partial", {{"index", text}, {"text", so_far}}), fmt::format("partial {}", text));
+  };
+  call->failed = [exchange, open](std::exception_ptr error) {
+    open();
+    std::string message = "it failed";
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& one) {
+      message = one.what();
+    }
+    exchange->send(event("error", {{"error", {{"message", message}}}}));
+    exchange->end_stream();
+  };
+  start(exchange, call, [exchange, open, facts](std::vector<json> translations) {
+    open();
+    for (size_t i = 0; i < translations.size(); ++i) {
+      translations[i]["index"] = i;
+      exchange->send(event("translation", translations[i]));
+    }
+    exchange->send(event("done", facts()));
+    exchange->end_stream();
+  });
+}
+
+void Api::attention(const Shared& exchange, const Parameters&) {
+  JsonReader body(exchange->request().body);
+  const ServedModel model = ready_model(body.text("model"), "");
+  const Translator& translator = *model.translator;
+  const ModelConfig& config = translator.decoder().config();
+  const auto source = translator.tokenizer().encode(clean_text(body.required_text("source")));
+  const auto target = translator.tokenizer().encode(clean_text(body.required_text("target")));
+  const AttentionHead head{body.integer("layer", 0, config.layers - 1),
+                           body.integer("head", 0, config.heads - 1)};
+  body.finish();
+  if (source.empty()) throw ApiError(400, "source: the text is empty", "source");
+  if (translator.format().rows(static_cast<int64_t>(source.size()), static_cast<int64_t>(target.size())) >
+      config.context_length)
+    throw ApiError(
+        413, fmt::format("the pair is longer than the model's context of {} tokens", config.context_length));
+  const AttentionMap map =
+      map_attention(translator.decoder(), translator.tokenizer(), translator.format(), source, target, head);
+  exchange->respond({200, json_text({{"source_words", map.source},
+                                     {"target_words", map.target},
+                                     {"layers", config.layers},
+                                     {"heads", config.heads},
+                                     {"attention", map.weights}})});
+}
+
+void Api::alternatives(const Shared& exchange, const Parameters&) {
+  JsonReader body(exchange->request().body);
+  const ServedModel model = ready_model(body.text("model"), "");
+  const std::string source = clean_text(body.required_text("source")),
+                    prefix = clean_text(body.text("prefix"));
+  const int64_t count = body.integer("count", 1, 50).value_or(8);
+  body.finish();
+  const Translator& translator = *model.translator;
+  const Tokenizer& tokenizer = translator.tokenizer();
+  const auto source_tokens = tokenizer.encode(source);
+  const std::vector<int32_t> prefix_tokens =
+      prefix.empty() ? std::vector<int32_t>{} : tokenizer.encode(prefix);
+  const int64_t rows = translator.format().rows(static_cast<int64_t>(source_tokens.size()),
+                                                static_cast<int64_t>(prefix_tokens.size()));
+  if (source_tokens.empty() || rows + 1 >= translator.decoder().config().context_length)
+    throw ApiError(400, "source: empty, or too long for the model", "source");
+  Candidates next;
+  {
+    const torch::NoGradGuard no_gradients;
+    Batch batch;
+    batch.add(translator.format(), source_tokens, prefix_tokens);
+    const Layout layout = batch_layout(batch, translator.decoder().config().attention);
+    const torch::Tensor logits = translator.decoder().logits(index_tensor(batch.tokens), layout);
+    next = top_candidates(logits.slice(0, logits.size(0) - 1).clone(), count, translator.forbidden(), {});
+  }
+  TranslationTask task;
+  task.translator = model.translator;
+  task.client = exchange->request().client;
+  auto greedy = std::make_shared<DecodeConfig>(translator.config());
+  greedy->beam = greedy->nbest = 1;
+  greedy->split_tokens = 1'000'000;
+  task.decode = greedy;
+  std::vector<double> probabilities;
+  for (size_t i = 0; i < next.tokens.size(); ++i) {
+    if (next.tokens[i] < 0 || next.tokens[i] == translator.format().end) continue;
+    std::vector<int32_t> begin = prefix_tokens;
+    begin.push_back(next.tokens[i]);
+    task.lines.push_back(source);
+    task.prefixes.push_back(tokenizer.decode(begin));
+    probabilities.push_back(std::exp(static_cast<double>(next.log_probabilities[i])));
+  }
+  const auto translations = engine_.translate(std::move(task));
+  json all = json::array();
+  for (size_t i = 0; i < translations.size(); ++i) {
+    const std::string& text = translations[i].text();
+    if (!text.starts_with(prefix)) continue;
+    const size_t from = prefix.empty() ? 0 : prefix.size() + 1;
+    if (from >= text.size()) continue;
+    const std::string word = text.substr(from, text.find(' ', from) - from);
+    const auto same =
+        std::find_if(all.begin(), all.end(), [&](const json& one) { return one["word"] == word; });
+    if (same != all.end()) {
+      (*same)["probability"] = (*same)["probability"].get<double>() + probabilities[i];
+    } else {
+      all.push_back({{"word", word}, {"probability", probabilities[i]}, {"translation", text}});
+    }
+  }
+  exchange->respond({200, json_text({{"alternatives", all}})});
+}
+
+void Api::evaluate(const Shared& exchange, const Parameters&) {
+  JsonReader body(exchange->request().body);
+  const std::string name = body.text("model");
+  const auto sources = body.texts("source"), references = body.texts("reference");
+  auto hypotheses = body.texts("hypothesis");
+  body.finish();
+  if (hypotheses.empty()) {
+    if (sources.size() != references.size())
+      throw ApiError(400, fmt::format("{} sources and {} references", sources.size(), references.size()),
+                     "reference");
+    const ServedModel model = ready_model(name, "");
+    TranslationTask task;
+    task.translator = model.translator;
+    task.client = exchange->request().client;
+    task.decode = std::make_shared<DecodeConfig>(model.translator->config());
+    task.lines = sources;
+    task.deadline = std::chrono::steady_clock::now() + options_.timeout;
+    for (const Translation& one : engine_.translate(std::move(task))) hypotheses.push_back(one.text());
+  }
+  ScoredText text{hypotheses, {}};
+  for (const std::string& reference : references) text.references.push_back({reference});
+  ScoringOptions scoring;
+  scoring.resamples = 0;
+  const TextScores scores = score_text(text, scoring);
+  json answer = {{"sentences", scores.sentences}, {"translations", hypotheses}};
+  for (const MetricScore& one : scores.metrics)
+    answer[one.key] = {{"score", one.score}, {"signature", one.signature}};
+  exchange->respond({200, json_text(answer)});
+}
+
+}  // namespace calque

@@ -1,0 +1,160 @@
+// The attention experiments: each has knobs, and the server computes claims and figures for their values.
+import { number, t } from "./strings.js";
+import { byId, element, fillSelect, listen } from "./dom.js";
+import { getJson, isAbort, postJson } from "./api.js";
+import { modelOptions, models } from "./models.js";
+import { figureNodes } from "./figure.js";
+import { errorText } from "./target.js";
+
+const knobPause = 200;  // ms after the last movement of a slider
+const sliderSteps = 1000;
+
+let experimentsListed = [];
+let experimentShown = null;  // { stop() }
+
+// A slider runs from 0 to 1000; a logarithmic parameter keeps its ratios.
+function valueAt(parameter, position) {
+  const share = position / sliderSteps;
+  const { low, high } = parameter;
+  const value = parameter.log ? low * (high / low) ** share : low + (high - low) * share;
+  return parameter.integer ? Math.round(value) : Number(value.toPrecision(3));
+}
+
+function positionOf(parameter, value) {
+  const { low, high } = parameter;
+  const share = parameter.log ? Math.log(value / low) / Math.log(high / low) : (value - low) / (high - low);
+  return Math.round(share * sliderSteps);
+}
+
+function valueText(value) {
+  return value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(1) : number(value, 3);
+}
+
+// onChange(value)
+function knob(parameter, onChange) {
+  const id = "knob-" + parameter.name;
+  const shown = element("output", { for: id });
+  const plain = parameter.integer && !parameter.log && parameter.high - parameter.low <= sliderSteps;
+  const slider = element("input", plain
+    ? { type: "range", id, min: parameter.low, max: parameter.high, step: 1 }
+    : { type: "range", id, min: 0, max: sliderSteps, step: 1 });
+  const read = () => (plain ? Number(slider.value) : valueAt(parameter, Number(slider.value)));
+  const show = (value) => {
+    shown.textContent = valueText(value);
+    slider.setAttribute("aria-valuetext", `${parameter.name} = ${valueText(value)}`);
+  };
+  const set = (value) => {
+    slider.value = plain ? value : positionOf(parameter, value);
+    show(value);
+  };
+  slider.addEventListener("input", () => {
+    show(read());
+    onChange(read());
+  });
+  set(parameter.value);
+  return { set, node: element("div", { class: "knob" },
+    element("label", { for: id }, element("b", { text: parameter.name }), " ",
+      element("span", { class: "quiet", lang: "en", text: parameter.meaning ?? "" })), shown, slider) };
+}
+
+function claimsTable(claims) {
+  const head = ["claim", "expected", "found", "holds"].map((key) => element("th", { scope: "col", text: t(key) }));
+  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("claim") },
+    element("table", { class: "claims", lang: "en" }, element("thead", {}, element("tr", {}, ...head)),
+      element("tbody", {}, ...claims.map((one) => element("tr", {}, element("td", { text: one.claim }),
+        element("td", { text: one.expected }), element("td", { text: one.found }),
+        element("td", {}, element("span", { class: "verdict-mark", dataset: { holds: one.holds },
+          text: `${one.holds ? "✓" : "✗"} ${t(one.holds ? "holds" : "holdsNot")}` })))))));
+}
+
+function resultNodes(result) {
+  const figures = result.figures.map((one) => element("figure", { class: "card server-figure", lang: "en" },
+    element("figcaption", {}, element("h3", { text: one.title })),
+    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": one.title }, ...figureNodes(one.html))));
+  return [
+    element("p", { class: "verdict", dataset: { holds: result.holds }, text: t(result.holds ? "allHold" : "someFail") }),
+    ...(result.explanation ?? "").split(/\n\s*\n/).filter(Boolean).map((text) => element("p", { lang: "en", class: "explanation", text })),
+    element("div", { class: "charts" }, ...figures),
+    claimsTable(result.claims),
+  ];
+}
+
+function showExperiment(experiment) {
+  experimentShown?.stop();
+  const values = Object.fromEntries(experiment.parameters.map((one) => [one.name, one.value]));
+  const place = element("div", { class: "experiment-result", "aria-live": "off" });
+  const select = element("select", { id: "experiment-model" });
+  fillSelect(select, modelOptions(), models.first);
+  let controller = new AbortController();
+  let timer = 0;
+  const run = async () => {
+    controller.abort();
+    controller = new AbortController();
+    place.setAttribute("aria-busy", "true");
+    if (!place.childNodes.length) place.append(element("p", { class: "quiet", text: t("loading") }));
+    try {
+      const body = { parameters: values, ...(experiment.needs_model ? { model: select.value } : {}) };
+      const result = await postJson(`/v1/experiments/${encodeURIComponent(experiment.name)}`, body, { signal: controller.signal });
+      place.replaceChildren(...resultNodes(result));
+    } catch (error) {
+      if (isAbort(error)) return;
+      place.replaceChildren(element("p", { class: "fault", role: "alert", text: errorText(error) }));
+    }
+    place.setAttribute("aria-busy", "false");
+  };
+  const later = () => {
+    clearTimeout(timer);
+    // What needs a model takes its time: it runs when asked.
+    if (!experiment.needs_model) timer = setTimeout(run, knobPause);
+  };
+  const knobs = experiment.parameters.map((one) => knob(one, (value) => {
+    values[one.name] = value;
+    later();
+  }));
+  const reset = () => {
+    experiment.parameters.forEach((one, i) => {
+      values[one.name] = one.value;
+      knobs[i].set(one.value);
+    });
+    later();
+  };
+  byId("experiment").replaceChildren(
+    element("div", { class: "detail-head" }, element("h2", { text: experiment.name })),
+    element("p", { lang: "en", text: experiment.summary }),
+    element("div", { class: "card knobs" }, ...knobs.map((one) => one.node),
+      !knobs.length && element("p", { class: "quiet", text: t("experimentFixed") }),
+      element("p", { class: "row" },
+        experiment.needs_model && element("label", { class: "choice" }, t("model") + " ", select),
+        experiment.needs_model && element("button", { type: "button", class: "button primary", id: "experiment-run", text: t("experimentRun"), onclick: run }),
+        knobs.length > 0 && element("button", { type: "button", class: "button", id: "experiment-reset", text: t("experimentReset"), onclick: reset }))),
+    place);
+  if (!experiment.needs_model) run();
+  experimentShown = { name: experiment.name, stop: () => {
+    clearTimeout(timer);
+    controller.abort();
+  } };
+  for (const one of byId("experiments").querySelectorAll("button")) {
+    if (one.dataset.experiment === experiment.name) one.setAttribute("aria-current", "true");
+    else one.removeAttribute("aria-current");
+  }
+}
+
+export async function openExperiments() {
+  if (experimentsListed.length) return;
+  try {
+    experimentsListed = (await getJson("/v1/experiments")).experiments;
+    byId("experiments").replaceChildren(...experimentsListed.map((one) => element("li", {}, element("button", {
+      type: "button", class: "list-entry", dataset: { experiment: one.name }, onclick: () => showExperiment(one),
+    }, element("span", { class: "list-title", text: one.name }), element("span", { class: "quiet", lang: "en", text: one.summary })))));
+    if (experimentsListed.length) showExperiment(experimentsListed[0]);
+  } catch (error) {
+    byId("experiment").replaceChildren(element("p", { class: "fault", text: errorText(error) }));
+  }
+}
+
+export function setUpExperiments() {
+  listen("language", () => {
+    const shown = experimentsListed.find((one) => one.name === experimentShown?.name);
+    if (shown) showExperiment(shown);
+  });
+}

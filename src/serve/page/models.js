@@ -1,0 +1,51 @@
+// The models that the server offers, and what is said about each beside its translation.
+import { bytes, compact, number, t } from "./strings.js";
+import { getJson } from "./api.js";
+import { emit, element } from "./dom.js";
+
+const loadingPoll = 2000;  // ms
+
+export const models = { all: [], first: "" };
+
+// Asks again while one is loading; emits "models" after each answer.
+export async function loadModels() {
+  const answer = await getJson("/v1/models");
+  models.all = answer.models;
+  models.first = answer.default;
+  if (models.all.some((one) => one.state === "loading")) setTimeout(() => loadModels().catch(() => {}), loadingPoll);
+  emit("models");
+}
+
+export function modelOf(name) {
+  return models.all.find((one) => one.name === name);
+}
+
+export function readyModels() {
+  return models.all.filter((one) => one.state !== "failed" && one.state !== "loading");
+}
+
+export function modelOptions() {
+  const notes = { loading: "modelLoading", failed: "modelFailed" };
+  return models.all.map((one) => ({
+    value: one.name,
+    text: notes[one.state] ? `${one.name} (${t(notes[one.state])})` : one.name,
+    disabled: one.state === "failed",
+  }));
+}
+
+// "1.1 M parameters · 4.4 MB int8 · BLEU 94.3 · 310 sentences/s"
+export function modelFacts(model) {
+  if (!model) return [];
+  if (model.state === "failed") return [element("span", { text: model.error ?? t("modelFailed") })];
+  const facts = [];
+  if (model.parameters) facts.push(element("span", { text: t("parameters", { n: compact(model.parameters) }) }));
+  const size = [model.bytes ? bytes(model.bytes) : "", model.precision].filter(Boolean).join(" ");
+  if (size) facts.push(element("span", { text: size }));
+  if (typeof model.bleu === "number") {
+    const score = number(model.bleu, 1);
+    facts.push(element("span", { title: t("bleuOn", { n: score, on: model.bleu_on ?? "" }), text: `BLEU ${score}` }));
+  }
+  const speed = model.sentences_per_second;
+  if (speed) facts.push(element("span", { text: t("speed", { n: number(speed, speed < 10 ? 1 : 0) }) }));
+  return facts;
+}

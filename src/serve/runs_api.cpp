@@ -1,0 +1,153 @@
+// The routes of the runs and the attention experiments. A run's name is looked up in the list of runs, so
+// that no name reaches a file elsewhere.
+#include <algorithm>
+
+#include "api_json.h"
+#include "calque/base/file.h"
+#include "calque/base/units.h"
+#include "calque/explore/experiment.h"
+#include "calque/runs/run_folder.h"
+#include "calque/runs/run_list.h"
+
+namespace calque {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+// The entry of this name in a folder.
+fs::path entry_named(const fs::path& folder, const std::string& name) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().filename() == name && name != ".cache" && entry.is_directory()) return entry.path();
+  }
+  throw ApiError(404, "no such run or comparison");
+}
+
+HttpResponse report_page(const fs::path& file) {
+  if (!fs::exists(file)) throw ApiError(404, "there is no report yet");
+  return {200,
+          read_file(file),
+          "text/html; charset=utf-8",
+          {{"Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox"}}};
+}
+
+// The most that a page may ask for: draws of 20,000 keys take a second.
+double highest(const std::string& name, double value) {
+  if (name == "samples") return 50'000;
+  if (name == "sentences" || name == "bleu") return 100;
+  if (name == "n") return 256;
+  return name == "alpha" ? 0.1 : std::max(40.0, 2 * value);
+}
+
+}  // namespace
+
+void Api::list_runs(const Shared& exchange, const Parameters&) {
+  json runs = json::array(), comparisons = json::array();
+  for (const RunSummary& run : calque::list_runs(options_.runs)) {
+    runs.push_back(run.to_json());
+    runs.back()["has_report"] = fs::exists(options_.runs / run.name / "report.html");
+  }
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(options_.runs / "comparisons", ignored)) {
+    if (!fs::exists(entry.path() / "report.html")) continue;
+    const std::string name = entry.path().filename().string();
+    comparisons.push_back({{"name", name}, {"title", name}});
+  }
+  exchange->respond({200, json_text({{"runs", runs}, {"comparisons", comparisons}})});
+}
+
+void Api::show_run(const Shared& exchange, const Parameters& parameters) {
+  const fs::path run = entry_named(options_.runs, parameters.at("name"));
+  if (!fs::exists(run / "config.yaml")) throw ApiError(404, "no such run");
+  const auto& query = exchange->request().query;
+  const auto after = query.contains("after") ? parse_count(query.at("after")) : std::optional<int64_t>(-1);
+  if (!after) throw ApiError(400, "after: expected a step", "after");
+  json metrics = json::array();
+  for (const json& line : read_metrics(run / "metrics.jsonl")) {
+    if (line.value("step", int64_t{0}) > *after) metrics.push_back(line);
+  }
+  std::string state;
+  for (const RunSummary& one : calque::list_runs(options_.runs)) {
+    if (one.name == parameters.at("name")) state = one.state;
+  }
+  exchange->respond({200, json_text({{"name", parameters.at("name")},
+                                     {"state", state},
+                                     {"config", read_file(run / "config.yaml")},
+                                     {"metrics", metrics}})});
+}
+
+void Api::run_report(const Shared& exchange, const Parameters& parameters) {
+  exchange->respond(report_page(entry_named(options_.runs, parameters.at("name")) / "report.html"));
+}
+
+void Api::comparison_report(const Shared& exchange, const Parameters& parameters) {
+  exchange->respond(
+      report_page(entry_named(options_.runs / "comparisons", parameters.at("name")) / "report.html"));
+}
+
+void Api::list_experiments(const Shared& exchange, const Parameters&) {
+  json all = json::array();
+  for (const Experiment& one : all_experiments()) {
+    json parameters = json::array();
+    for (const auto& [name, parameter] : one.parameters) {
+      const bool small = parameter.value < 0.1;
+      parameters.push_back(
+          {{"name", name},
+           {"value", parameter.value},
+           {"low", small                              ? 1e-8
+                   : name == "n" || name == "samples" ? 2.0
+                   : name == "sentences"              ? 1.0
+                                                      : 0.0},
+           {"high", highest(name, parameter.value)},
+           {"integer", name == "n" || name == "samples" || name == "sentences" || name == "bleu"},
+           {"log", small || name == "samples"},
+           {"meaning", parameter.meaning}});
+    }
+    all.push_back({{"name", one.name},
+                   {"summary", one.summary},
+                   {"needs_model", one.needs_model},
+                   {"parameters", parameters}});
+  }
+  exchange->respond({200, json_text({{"experiments", all}})});
+}
+
+void Api::show_experiment(const Shared& exchange, const Parameters& parameters) {
+  const std::string& name = parameters.at("name");
+  JsonReader body(exchange->request().body);
+  const json* given = body.take("parameters");
+  ExperimentOptions options;
+  options.runs = options_.runs;
+  options.model = body.text("model");
+  body.finish();
+  const auto& all = all_experiments();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const Experiment& one) { return one.name == name; });
+  if (found == all.end()) throw ApiError(404, "no such experiment");
+  if (found->needs_model && !models_.find(options.model)) throw ApiError(404, "no such model", "model");
+  if (!found->needs_model) options.model.clear();
+  if (found->needs_model && options.model.empty()) options.model = models_.default_name();
+  std::vector<std::string> set;
+  if (given && !given->is_object()) throw ApiError(400, "parameters: expected an object", "parameters");
+  if (given) {
+    for (const auto& [key, value] : given->items()) {
+      if (!value.is_number()) throw ApiError(400, key + ": expected a number", "parameters");
+      const auto known = found->parameters.find(key);
+      if (known != found->parameters.end() && value.get<double>() > highest(key, known->second.value))
+        throw ApiError(400, fmt::format("{}: at most {:g}", key, highest(key, known->second.value)),
+                       "parameters");
+      set.push_back(fmt::format("{}={}", key, value.dump()));
+    }
+  }
+  const ExperimentResult result = run_experiment(name, set, options);
+  json answer = to_json(name, result);
+  answer["explanation"] = result.explanation;
+  answer["holds"] = result.holds();
+  answer["figures"] = json::array();
+  for (const Figure& figure : result.figures)
+    answer["figures"].push_back({{"name", figure.name}, {"title", figure.title}, {"html", figure.html}});
+  exchange->respond({200, json_text(answer)});
+}
+
+}  // namespace calque

@@ -1,0 +1,195 @@
+#include "calque/serve/served_models.h"
+
+#include <omp.h>
+
+#include <algorithm>
+
+#include "calque/base/error.h"
+#include "calque/base/file.h"
+#include "calque/base/log.h"
+#include "calque/base/units.h"
+#include "calque/model/decoder.h"
+
+namespace calque {
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+namespace {
+
+// The newest evaluation of a run: its BLEU, and on what.
+void read_bleu(const ModelSource& source, ServedModel& model) {
+  if (!source.run) return;
+  std::error_code ignored;
+  fs::file_time_type newest{};
+  for (const auto& entry : fs::directory_iterator(*source.run / "evaluations", ignored)) {
+    const fs::path file = entry.path() / "scores.json";
+    if (!fs::exists(file) || (model.bleu && fs::last_write_time(file) < newest)) continue;
+    const json scores = json::parse(read_file(file), nullptr, false);
+    if (!scores.is_object() || !scores.contains("bleu") || !scores["bleu"].is_object()) continue;
+    model.bleu = scores["bleu"].value("score", 0.0);
+    model.bleu_on = fmt::format("{} ({} sentences)", entry.path().filename().string(),
+                                format_count(scores.value("sentences", int64_t{0})));
+    newest = fs::last_write_time(file);
+  }
+}
+
+}  // namespace
+
+int64_t weight_bytes(const Decoder& decoder) {
+  const int64_t count = decoder.parameter_count();
+  const auto precision = decoder.packed_precision().value_or(WeightPrecision::float32);
+  return precision == WeightPrecision::int8       ? count
+         : precision == WeightPrecision::bfloat16 ? 2 * count
+                                                  : 4 * count;
+}
+
+json ServedModel::to_json() const {
+  json all = {{"name", name},
+              {"state", name_of(state)},
+              {"precision", name_of(precision)},
+              {"bleu", bleu ? json(*bleu) : json()},
+              {"bleu_on", bleu ? json(bleu_on) : json()}};
+  if (state == ModelState::failed) all["error"] = error;
+  if (state != ModelState::ready) return all;
+  const Decoder& decoder = translator->decoder();
+  all["parameters"] = decoder.parameter_count();
+  all["bytes"] = weight_bytes(decoder);
+  all["layers"] = decoder.config().layers;
+  all["heads"] = decoder.config().heads;
+  return all;
+}
+
+ServedModels::ServedModels(fs::path runs, WeightPrecision precision)
+    : runs_(std::move(runs)), precision_(precision) {
+  thread_ = std::thread([this] { work(); });
+}
+
+ServedModels::~ServedModels() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void ServedModels::add(const std::string& run_or_checkpoint) {
+  ModelSource source = find_model(runs_, run_or_checkpoint);
+  const std::lock_guard lock(mutex_);
+  const std::string name = source.name;
+  if (entries_.contains(name))
+    throw UserError(fmt::format("{}: a model of this name is served already", name));
+  ServedModel model;
+  model.name = name;
+  model.precision = precision_;
+  read_bleu(source, model);
+  order_.push_back(name);
+  Entry& entry = entries_[name];
+  entry.source = std::move(source);
+  entry.loaded[precision_] = std::move(model);
+  to_load_.emplace_back(name, precision_);
+  changed_.notify_all();
+}
+
+bool ServedModels::remove(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  std::erase(order_, name);
+  return entries_.erase(name) > 0;
+}
+
+std::optional<ServedModel> ServedModels::find(const std::string& name,
+                                              std::optional<WeightPrecision> precision) {
+  const std::lock_guard lock(mutex_);
+  if (name.empty() && order_.empty()) return std::nullopt;
+  const auto found = entries_.find(name.empty() ? order_.front() : name);
+  if (found == entries_.end()) return std::nullopt;
+  Entry& entry = found->second;
+  const WeightPrecision wanted = precision.value_or(precision_);
+  const auto loaded = entry.loaded.find(wanted);
+  if (loaded != entry.loaded.end()) return loaded->second;
+  ServedModel model = entry.loaded.at(precision_);
+  model.precision = wanted;
+  model.state = ModelState::loading;
+  model.translator.reset();
+  entry.loaded[wanted] = model;
+  to_load_.emplace_back(found->first, wanted);
+  changed_.notify_all();
+  return model;
+}
+
+std::vector<ServedModel> ServedModels::list() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ServedModel> all;
+  for (const std::string& name : order_) all.push_back(entries_.at(name).loaded.at(precision_));
+  return all;
+}
+
+std::string ServedModels::default_name() const {
+  const std::lock_guard lock(mutex_);
+  return order_.empty() ? "" : order_.front();
+}
+
+bool ServedModels::is_ready() const {
+  const auto all = list();
+  return std::any_of(all.begin(), all.end(),
+                     [](const ServedModel& one) { return one.state == ModelState::ready; });
+}
+
+bool ServedModels::has_failed() const {
+  const auto all = list();
+  return std::all_of(all.begin(), all.end(),
+                     [](const ServedModel& one) { return one.state == ModelState::failed; });
+}
+
+void ServedModels::wait_until_loaded() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] {
+    return std::all_of(entries_.begin(), entries_.end(), [](const auto& entry) {
+      return std::all_of(entry.second.loaded.begin(), entry.second.loaded.end(),
+                         [](const auto& one) { return one.second.state != ModelState::loading; });
+    });
+  });
+}
+
+void ServedModels::load(const std::string& name, WeightPrecision precision) {
+  std::unique_lock lock(mutex_);
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) return;  // removed meanwhile
+  const ModelSource source = found->second.source;
+  lock.unlock();
+  std::shared_ptr<Translator> translator;
+  std::string error;
+  try {
+    translator = open_translator(source, precision);
+    translator->translate("Bonjour.");
+    log::info("{}: ready ({} parameters, {})", name, format_count(translator->decoder().parameter_count()),
+              name_of(precision));
+  } catch (const std::exception& failure) {
+    error = failure.what();
+    error = error.substr(0, error.find("\nException raised from"));
+    log::error("{}: {}", name, error);
+  }
+  lock.lock();
+  const auto still = entries_.find(name);
+  if (still == entries_.end()) return;
+  ServedModel& model = still->second.loaded[precision];
+  model.state = translator ? ModelState::ready : ModelState::failed;
+  model.error = error;
+  model.translator = translator;
+  changed_.notify_all();
+}
+
+void ServedModels::work() {
+  omp_set_num_threads(1);  // of this thread: translating goes on meanwhile
+  for (;;) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return stopping_ || !to_load_.empty(); });
+    if (stopping_) return;
+    const auto [name, precision] = to_load_.front();
+    to_load_.pop_front();
+    lock.unlock();
+    load(name, precision);
+  }
+}
+
+}  // namespace calque

@@ -1,0 +1,502 @@
+// Clicks through every feature of the page, in a headless Chromium, against a running server.
+//   npm install && CALQUE_URL=http://127.0.0.1:8080 npm test
+// The server must serve two models; their translations are not known in advance, so behaviour is what is checked.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, test } from "node:test";
+import { address, fulfil, launch, openPage, textOf, translate, translated } from "./browser.mjs";
+
+const sentence = "Pierre va à la bibliothèque tous les matins.";
+const other = "S'il neige, Sophie et Claire liront cette histoire.";
+const paragraphs = `${sentence}\n\n${other}`;
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+let browser;
+let models;
+
+before(async () => {
+  browser = await launch();
+  const answer = await fetch(address + "/v1/models");
+  models = await answer.json();
+  assert.ok(models.models.length >= 2, "the tests want two models");
+});
+after(() => browser?.close());
+
+// A test with a page of its own, which must end without an error in the console or a request to elsewhere.
+function pageTest(name, options, body = options) {
+  test(name, async () => {
+    const page = await openPage(browser, body === options ? {} : options);
+    try {
+      await body(page);
+      assert.deepEqual(page.complaints, []);
+    } finally {
+      await page.context().close();
+    }
+  });
+}
+
+const word = (page, i, pane = 0) => page.locator(".target").nth(pane).locator(".word").nth(i);
+
+// The place of a French word on the screen, under the text area.
+async function hoverSourceWord(page, i) {
+  const box = await page.locator("#mirror span").nth(i).boundingBox();
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+}
+
+async function focusByTab(page, selector, most = 40) {
+  for (let i = 0; i < most; ++i) {
+    if (await page.evaluate((wanted) => document.activeElement.matches(wanted), selector)) return;
+    await page.keyboard.press("Tab");
+  }
+  assert.fail(`Tab does not reach ${selector}`);
+}
+
+pageTest("a translation appears while it is made, and nothing jumps", async (page) => {
+  await page.evaluate(() => {
+    window.seen = { streamed: false, tops: new Set() };
+    new MutationObserver(() => {
+      window.seen.streamed ||= document.querySelector(".caret") !== null;
+      window.seen.tops.add(Math.round(document.querySelector("#tools").getBoundingClientRect().top));
+    }).observe(document.querySelector(".output"), { childList: true, subtree: true });
+  });
+  const text = await translate(page, sentence);
+  assert.ok(text.length > 3);
+  const seen = await page.evaluate(() => ({ streamed: window.seen.streamed, tops: [...window.seen.tops] }));
+  assert.ok(seen.streamed, "no partial translation was shown");
+  assert.equal(seen.tops.length, 1, `what is below moved: ${seen.tops}`);
+  // Read out once, when it is done.
+  await page.waitForFunction((made) => document.querySelector("#announcement").textContent.includes(made), text);
+});
+
+pageTest("typing waits for a pause and cancels the earlier request", {
+  routes: { "/v1/translate": async (route) => {
+    await pause(700);
+    await route.continue().catch(() => {});
+  } },
+}, async (page) => {
+  await page.locator(".model option").first().waitFor({ state: "attached" });
+  const sent = [];
+  const cancelled = [];
+  page.on("request", (one) => one.url().endsWith("/v1/translate") && sent.push(one.postDataJSON().text));
+  page.on("requestfailed", (one) => one.url().endsWith("/v1/translate") && cancelled.push(one.postDataJSON().text));
+  await page.focus("#source");
+  await page.keyboard.type("Pierre va", { delay: 15 });
+  await pause(500);
+  await page.keyboard.type(" à la plage.", { delay: 15 });
+  await translated(page);
+  assert.deepEqual(sent, ["Pierre va", "Pierre va à la plage."]);
+  assert.deepEqual(cancelled, ["Pierre va"]);
+});
+
+pageTest("several paragraphs, the count of characters, copy, download, clear", async (page) => {
+  const text = await translate(page, paragraphs);
+  assert.equal(text.split("\n").length, 3);
+  assert.equal(text.split("\n")[1], "");
+  assert.match(await page.textContent("#count"), new RegExp(`^${[...paragraphs].length} `));
+  await page.click(".target .copy");
+  await page.locator("#message.shown").waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), text);
+  const [download] = await Promise.all([page.waitForEvent("download"), page.click(".target .download")]);
+  assert.equal(await readFile(await download.path(), "utf8"), text + "\n");
+  await page.click("#clear");
+  assert.equal(await page.inputValue("#source"), "");
+  assert.equal(await page.locator(".word").count(), 0);
+  assert.ok(await page.evaluate(() => document.activeElement.id === "source"));
+});
+
+pageTest("a file is uploaded, translated and offered for download", async (page) => {
+  await page.locator(".model option").first().waitFor({ state: "attached" });
+  await page.setInputFiles("#file", { name: "lettre.txt", mimeType: "text/plain", buffer: Buffer.from(paragraphs + "\n") });
+  const link = page.locator("#file-result a");
+  await link.waitFor();
+  const [download] = await Promise.all([page.waitForEvent("download"), link.click()]);
+  const content = await readFile(await download.path(), "utf8");
+  assert.ok(content.trim().split("\n").length >= 3, content);
+  await page.setInputFiles("#file", { name: "image.png", mimeType: "image/png", buffer: Buffer.from("x") });
+  await page.locator("#file-result .fault").waitFor();
+});
+
+pageTest("history is kept in the browser, opens again and can be cleared", async (page) => {
+  await translate(page, sentence);
+  await page.waitForFunction((text) => localStorage.getItem("calque.history")?.includes(text), sentence);
+  await page.reload();
+  await page.click("#history-open");
+  await page.click(".history-entry");
+  await translated(page);
+  assert.equal(await page.inputValue("#source"), sentence);
+  await page.click("#history-open");
+  await page.click("#history-clear");
+  assert.equal(await page.locator(".history-entry").count(), 0);
+  assert.equal(await page.evaluate(() => localStorage.getItem("calque.history")), "[]");
+});
+
+pageTest("a shared link carries text and model", async (page) => {
+  const model = models.models.find((one) => one.name !== models.default).name;
+  await page.selectOption(".target .model", model);
+  const text = await translate(page, paragraphs);
+  await page.click("#share");
+  await page.locator("#message.shown").waitFor();
+  const link = await page.evaluate(() => navigator.clipboard.readText());
+  assert.ok(link.startsWith(address + "/#fr="));
+  const opened = await openPage(browser, { hash: link.slice(address.length + 1) });
+  assert.equal(await translated(opened), text);
+  assert.equal(await opened.inputValue("#source"), paragraphs);
+  assert.equal(await opened.inputValue(".target .model"), model);
+  await opened.context().close();
+});
+
+pageTest("the model's name, size, BLEU and speed are beside it", async (page) => {
+  await page.locator(".target .facts span").first().waitFor();
+  const model = models.models.find((one) => one.name === models.default);
+  assert.equal(await page.inputValue(".target .model"), model.name);
+  const facts = await page.textContent(".target .facts");
+  assert.match(facts, /parameters/);
+  assert.match(facts, /[kMG]B/);
+  if (model.bleu !== null) assert.match(facts, /BLEU \d/);
+  if (model.sentences_per_second !== null) assert.match(facts, /sentences\/s/);
+});
+
+pageTest("hovering a word lights up what it attended to, on either side", async (page) => {
+  await translate(page, other);
+  await word(page, 1).hover();
+  await page.locator("#mirror .lit").first().waitFor();
+  await page.mouse.move(5, 5);
+  await page.waitForFunction(() => !document.querySelector(".lit"));
+  await hoverSourceWord(page, 2);
+  await page.locator(".output .lit").first().waitFor();
+  assert.equal(await page.locator("#mirror .origin").textContent(), other.split(" ")[2]);
+});
+
+pageTest("layer and head are chosen; the full map is a table", async (page) => {
+  const text = await translate(page, sentence);
+  const asked = page.waitForRequest("**/v1/attention");
+  await page.selectOption("#layer", { value: "1" });
+  await page.selectOption("#head", { value: "0" });
+  await word(page, 0).hover();
+  const { layer, head } = (await asked).postDataJSON();
+  assert.deepEqual({ layer, head }, { layer: 1, head: 0 });
+  await page.locator("#mirror .lit").first().waitFor();
+  await page.click("#map-open");
+  await page.locator("#map tbody tr").first().waitFor();
+  assert.equal(await page.locator("#map tbody tr").count(), text.split(" ").length + 1);
+  assert.equal(await page.locator("#map thead th").count(), sentence.split(" ").length);
+  assert.equal(await page.inputValue("#map-layer"), "1");
+  const first = await page.locator("#map tbody tr").first().locator("td").evaluateAll(
+    (cells) => cells.reduce((sum, cell) => sum + Number(cell.title), 0));
+  assert.ok(Math.abs(first - 1) < 0.02, `weights sum to ${first}`);
+  await page.selectOption("#map-layer", { value: "" });
+  await page.keyboard.press("Escape");
+  assert.equal(await page.inputValue("#layer"), "");
+});
+
+pageTest("an English word shows alternatives; choosing one translates the rest anew; undo", async (page) => {
+  const before = await translate(page, sentence);
+  const words = before.split(" ");
+  await word(page, 1).click();
+  await page.locator(".alternative").nth(1).waitFor();
+  const shares = await page.locator(".alternative-share").allTextContents();
+  assert.ok(shares.every((share) => /\d\s?%/.test(share)), String(shares));
+  const at = (await page.locator(".alternative-word").allTextContents()).findIndex((one) => one !== words[1]);
+  const chosen = await page.locator(".alternative-word").nth(at).textContent();
+  const forced = page.waitForRequest((one) => one.url().endsWith("/v1/translate") && one.postDataJSON().prefix === `${words[0]} ${chosen}`);
+  await page.locator(".alternative").nth(at).click();
+  await forced;
+  const after = await translated(page);
+  assert.ok(after.startsWith(`${words[0]} ${chosen}`), after);
+  assert.ok(await page.locator("#alternatives").isHidden());
+  await page.click(".target .undo");
+  assert.equal(await textOf(page), before);
+});
+
+pageTest("words are tinted by certainty, which can be switched off", async (page) => {
+  await translate(page, other);
+  const doubts = await page.locator(".word").evaluateAll((all) => all.map((one) => Number(one.style.getPropertyValue("--doubt"))));
+  assert.ok(doubts.some((doubt) => doubt > 0));
+  assert.match(await word(page, 0).getAttribute("aria-description"), /certainty .*%/);
+  const background = () => page.locator(".word").evaluateAll((all) => new Set(all.map((one) => getComputedStyle(one).backgroundColor)).size);
+  assert.ok(await background() > 1);
+  await page.uncheck("#certainty");
+  assert.equal(await background(), 1);
+});
+
+pageTest("the n-best list has scores and takes another translation over", async (page) => {
+  const text = await translate(page, sentence);
+  const entries = page.locator(".nbest-entry");
+  assert.equal(await entries.count(), 3);
+  assert.equal(await page.locator(".nbest-text").first().textContent(), text);
+  const scores = (await page.locator(".nbest-score").allTextContents()).map((score) => Number(score.replace("−", "-")));
+  assert.deepEqual(scores, [...scores].sort((a, b) => b - a));
+  const second = await page.locator(".nbest-text").nth(1).textContent();
+  await entries.nth(1).click();
+  assert.equal(await translated(page), second);
+  assert.equal(await entries.nth(1).getAttribute("aria-current"), "true");
+});
+
+pageTest("two models side by side: differences marked, both scored against a reference", async (page) => {
+  const first = await translate(page, other);
+  await page.click("#compare");
+  const second = await translated(page, 1);
+  assert.notEqual(await page.locator(".model").nth(0).inputValue(), await page.locator(".model").nth(1).inputValue());
+  const marked = await page.locator(".word.differs").allTextContents();
+  assert.equal(marked.length > 0, first !== second);
+  assert.ok((await page.textContent("#differences")).length > 0);
+  if (marked.length) {
+    assert.match(await page.locator(".word.differs").first().evaluate((one) => getComputedStyle(one).textDecorationLine), /underline/);
+    assert.match(await page.locator(".word.differs").first().getAttribute("aria-description"), /differs/);
+  }
+  await page.fill("#reference", first);
+  await page.click("#evaluate");
+  await page.locator(".scores tbody tr").nth(1).waitFor();
+  assert.deepEqual(await page.locator(".scores thead th").allTextContents(), ["Model", "BLEU", "chrF", "TER"]);
+  assert.equal(parseFloat(await page.locator(".scores tbody tr").first().locator("td").nth(1).textContent()), 100);
+  await page.click("#compare");
+  assert.equal(await page.locator(".target:visible").count(), 1);
+});
+
+pageTest("search settings are sent", async (page) => {
+  await translate(page, sentence);
+  const asked = page.waitForRequest((one) => one.url().endsWith("/v1/translate") && one.postDataJSON().beam === 2);
+  await page.click("#settings-open");
+  await page.selectOption("#beam", "2");
+  const body = (await asked).postDataJSON();
+  assert.equal(body.nbest, 2, "not more translations than the beam holds");
+  assert.equal(body.stream, true);
+  await page.selectOption("#length-penalty", "1");
+  await page.click("#settings-reset");
+  assert.equal(await page.inputValue("#beam"), "4");
+});
+
+pageTest("a run: curves of loss and BLEU, samples, configuration, report", async (page) => {
+  await page.click("#tab-runs");
+  const { runs, comparisons } = await (await fetch(address + "/v1/runs")).json();
+  const done = runs.find((run) => run.has_report) ?? runs[0];
+  await page.click(`[data-run="${done.name}"]`);
+  await page.locator("#loss-chart path.series-0").waitFor();
+  assert.ok((await page.locator("#loss-chart path.series-0").getAttribute("d")).split("L").length > 2);
+  await page.locator("#bleu-chart path.series-0").waitFor();
+  await page.locator("#loss-chart summary").click();
+  assert.ok(await page.locator("#loss-chart tbody tr").count() > 2);
+  await page.locator("#loss-chart svg").hover();
+  assert.equal(await page.locator("#loss-chart .rule").getAttribute("visibility"), "visible");
+  assert.ok(await page.locator("#samples table").count() > 0);
+  if (done.has_report) {
+    await page.click("#report-open");
+    await page.frameLocator("#report").locator("h1").waitFor();
+    const styled = await page.frameLocator("#report").locator("body").evaluate((body) => getComputedStyle(body).fontFamily);
+    assert.doesNotMatch(styled, /Times|^serif/i, "the report's own styles are not applied");
+    await page.keyboard.press("Escape");
+  }
+  if (comparisons.length) {
+    await page.locator(".comparison").first().click();
+    await page.frameLocator("#report").locator("h1").waitFor();
+  }
+});
+
+let liveSteps = 3;
+const liveLines = () => Array.from({ length: liveSteps }, (_, i) => [
+  { step: 50 * (i + 1), loss: 4 / (i + 1), learning_rate: 0.001, tokens_per_second: 1000, epoch: 0.1 },
+  { step: 50 * (i + 1), valid_loss: 5 / (i + 1), bleu: 10 * i, samples: [{ source: "a", reference: "b", hypothesis: `c${i}` }] },
+]).flat();
+pageTest("a run that is still training is drawn live", {
+  hash: "#tab=runs",
+  routes: {
+    "/v1/runs": (route) => fulfil(route, { runs: [{ name: "live", state: "training", step: 150, bleu: null, bytes: 1, age_seconds: 1, has_report: false }], comparisons: [] }),
+    "/v1/runs/live?*": (route) => {
+      const from = Number(new URL(route.request().url()).searchParams.get("after"));
+      return fulfil(route, { name: "live", state: liveSteps < 5 ? "training" : "done", config: "a: 1", metrics: liveLines().filter((line) => line.step > from) });
+    },
+  },
+}, async (page) => {
+  const points = async (chart) => (await page.locator(`#${chart}-chart path.series-0`).getAttribute("d")).split("L").length;
+  await page.locator("#loss-chart path.series-0").waitFor();
+  assert.deepEqual([await points("loss"), await points("bleu")], [3, 3]);
+  assert.match(await page.textContent("#samples"), /c2/);
+  liveSteps = 5;
+  await page.locator(".detail [data-state=done]").waitFor();
+  assert.deepEqual([await points("loss"), await points("bleu")], [5, 5]);
+  assert.match(await page.textContent("#samples"), /c4/);
+  await page.selectOption("#sample-step", "50");
+  assert.match(await page.textContent("#samples"), /c0/);
+});
+
+pageTest("an experiment is computed by the server as its knobs move", async (page) => {
+  await page.click("#tab-experiments");
+  const { experiments } = await (await fetch(address + "/v1/experiments")).json();
+  const chosen = experiments.find((one) => one.name === "copy") ?? experiments.find((one) => !one.needs_model && one.parameters.length);
+  await page.click(`[data-experiment="${chosen.name}"]`);
+  await page.locator(".claims tbody tr").first().waitFor();
+  await page.locator(".server-figure :is(svg, table)").first().waitFor();
+  const asked = page.waitForRequest((one) => one.url().endsWith("/v1/experiments/" + chosen.name));
+  const knob = chosen.parameters[0];
+  await page.focus(`#knob-${knob.name}`);
+  await page.keyboard.press("ArrowRight");
+  const { parameters } = (await asked).postDataJSON();
+  assert.ok(parameters[knob.name] > knob.value, JSON.stringify(parameters));
+  await page.waitForFunction(() => document.querySelector(".experiment-result").getAttribute("aria-busy") === "false");
+  assert.equal(await page.locator(".experiment-result .fault").count(), 0);
+  await page.click("#experiment-reset");
+  // Style attributes of the server's heat maps survive the content security policy.
+  if (experiments.some((one) => one.name === "worked-example")) {
+    await page.click("[data-experiment=worked-example]");
+    await page.locator(".heat td").first().waitFor();
+    const shares = await page.locator(".server-figure .heat td").evaluateAll((all) => all.map((one) => one.style.getPropertyValue("--share")));
+    assert.ok(shares.some((share) => share.endsWith("%")));
+  }
+});
+
+pageTest("the keyboard alone translates, moves between words, chooses an alternative, changes tabs", async (page) => {
+  await page.locator(".model option").first().waitFor({ state: "attached" });
+  await focusByTab(page, "#source");
+  await page.keyboard.type(sentence);
+  await translated(page);
+  const words = (await textOf(page)).split(" ");
+  await focusByTab(page, ".word");
+  await page.locator("#mirror .lit").first().waitFor();
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), words[1]);
+  assert.equal(await page.locator(".word[tabindex='0']").count(), 1);
+  await page.keyboard.press("Enter");
+  await page.locator(".alternative:focus").waitFor();
+  await page.keyboard.press("Escape");
+  assert.ok(await page.locator("#alternatives").isHidden());
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), words[1]);
+  await page.keyboard.press("Enter");
+  await page.locator(".alternative:focus").waitFor();
+  await page.keyboard.press("ArrowDown");
+  const chosen = await page.locator(".alternative:focus .alternative-word").textContent();
+  await page.keyboard.press("Enter");
+  assert.ok((await translated(page)).startsWith(`${words[0]} ${chosen}`));
+  await page.keyboard.press("Tab");
+  assert.ok(!(await page.evaluate(() => document.activeElement.matches(".word"))), "Tab leaves the words");
+  await page.focus("#tab-translate");
+  await page.keyboard.press("ArrowRight");
+  assert.ok(await page.locator("#panel-runs").isVisible());
+  // The caret's way to the same lights.
+  await page.keyboard.press("ArrowLeft");
+  await page.focus("#source");
+  await page.keyboard.press("Home");
+  await page.locator(".output .lit").first().waitFor();
+});
+
+pageTest("the interface speaks French and English, light and dark", { locale: "fr-FR" }, async (page) => {
+  assert.equal(await page.getAttribute("html", "lang"), "fr");
+  assert.equal(await page.textContent("#tab-translate"), "Traduire");
+  await page.click("#language-switch");
+  assert.equal(await page.getAttribute("html", "lang"), "en");
+  assert.equal(await page.textContent("#tab-translate"), "Translate");
+  const lightness = () => page.evaluate(() => Number(getComputedStyle(document.body).backgroundColor.match(/\d+/)[0]));
+  await page.emulateMedia({ colorScheme: "dark" });
+  assert.ok(await lightness() < 60);
+  await page.click("#theme-switch");
+  assert.ok(await lightness() > 200, "explicitly light in a dark system");
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.click("#theme-switch");
+  assert.ok(await lightness() < 60, "explicitly dark in a light system");
+  await page.reload();
+  assert.ok(await lightness() < 60, "the choice is kept");
+  assert.equal(await page.getAttribute("html", "lang"), "en");
+});
+
+pageTest("a phone of 360 pixels: nothing is cut off, targets are large enough", {
+  viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true,
+}, async (page) => {
+  await translate(page, paragraphs);
+  await page.tap("#compare");
+  await translated(page, 1);
+  for (const tab of ["translate", "runs", "experiments"]) {
+    await page.tap("#tab-" + tab);
+    await pause(300);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= 360, tab);
+    const small = await page.locator("button:visible, select:visible, summary:visible").evaluateAll((all) => all.filter((one) => {
+      const { width, height } = one.getBoundingClientRect();
+      return height > 0 && (width < 40 || height < 40);
+    }).map((one) => one.outerHTML.slice(0, 80)));
+    assert.deepEqual(small, [], tab);
+  }
+  await page.tap("#tab-translate");
+  await word(page, 0).tap();
+  await page.locator(".alternative").first().waitFor();
+  const sheet = await page.locator("#alternatives").boundingBox();
+  assert.ok(sheet.x >= 0 && sheet.width <= 360 && sheet.y + sheet.height <= 741);
+});
+
+pageTest("a server with a token: it is asked for, refused when wrong, kept when right", {
+  routes: { "/v1/**": (route) => route.request().headers().authorization === "Bearer right"
+    ? route.fallback() : fulfil(route, { error: { message: "token" } }, 401) },
+}, async (page) => {
+  await page.fill("#token", "wrong");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelector("#token-fault").textContent !== "" && document.querySelector("#token-dialog").open);
+  await page.fill("#token", "right");
+  await page.keyboard.press("Enter");
+  await page.locator(".model option").first().waitFor({ state: "attached" });
+  await page.reload();
+  await page.locator(".model option").first().waitFor({ state: "attached" });
+  assert.ok(!(await page.locator("#token-dialog").isVisible()));
+});
+
+function failingFirst(answer) {
+  let times = 0;
+  return (route) => (times++ === 0 ? answer(route) : route.fallback());
+}
+for (const [name, answer, said] of [
+  ["busy (429)", (route) => fulfil(route, { error: { message: "busy" } }, 429, { "Retry-After": "1" }), /busy.* 1 s/],
+  ["loading (503)", (route) => fulfil(route, { error: { message: "loading" } }, 503, { "Retry-After": "1" }), /loading.* 1 s/],
+  ["away", (route) => route.abort("connectionrefused"), /does not answer/],
+]) {
+  pageTest(`a server that is ${name} is asked again, and the page says so`, { routes: { "/v1/translate": failingFirst(answer) } }, async (page) => {
+    await page.locator(".model option").first().waitFor({ state: "attached" });
+    await page.fill("#source", sentence);
+    await page.locator("#message.shown").waitFor();
+    assert.match(await page.textContent("#message"), said);
+    await translated(page);
+  });
+}
+
+pageTest("a text that is too long says so", {
+  routes: { "/v1/translate": (route) => fulfil(route, { error: { message: "at most 10 characters", field: "text" } }, 413) },
+}, async (page) => {
+  await page.locator(".model option").first().waitFor({ state: "attached" });
+  await page.fill("#source", sentence);
+  await page.locator(".progress.fault").waitFor();
+  assert.match(await page.textContent(".progress"), /too long/);
+});
+
+test("axe finds no serious fault", async () => {
+  const axe = await readFile(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+  const check = async (page, where) => {
+    await page.mouse.move(2, 2);
+    const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+    const serious = violations.filter((one) => ["serious", "critical"].includes(one.impact))
+      .map((one) => `${where}: ${one.id}: ${one.nodes.map((node) => node.target).join(", ")}`);
+    assert.deepEqual(serious, []);
+  };
+  for (const colorScheme of ["light", "dark"]) {
+    const page = await openPage(browser, { colorScheme, locale: colorScheme === "dark" ? "fr-FR" : "en-GB" });
+    await page.evaluate(axe);
+    await translate(page, paragraphs);
+    await page.click("#compare");
+    await translated(page, 1);
+    await page.fill("#reference", "Pierre goes to the library every morning.");
+    await page.click("#evaluate");
+    await page.locator(".scores").waitFor();
+    await check(page, colorScheme + " translate");
+    await word(page, 0).click();
+    await page.locator(".alternative").first().waitFor();
+    await check(page, colorScheme + " alternatives");
+    await page.keyboard.press("Escape");
+    for (const [button, ready] of [["#map-open", "#map td"], ["#settings-open", "#beam"], ["#history-open", "#history-title"]]) {
+      await page.click(button);
+      await page.locator(ready).first().waitFor();
+      await check(page, `${colorScheme} ${button}`);
+      await page.keyboard.press("Escape");
+    }
+    await page.click("#tab-runs");
+    await page.locator("#loss-chart path").first().waitFor();
+    await check(page, colorScheme + " runs");
+    await page.click("#tab-experiments");
+    await page.locator(".claims").waitFor();
+    await check(page, colorScheme + " experiments");
+    await page.context().close();
+  }
+});

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""calque serve, as its clients meet it: the same translations as `calque translate`, streams, the calls of other servers'
+clients, mistakes, limits, and the end. All on loopback."""
+import concurrent.futures
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+CALQUE = os.environ["CALQUE"]
+MODEL = str(pathlib.Path(__file__).resolve().parents[2] / "checkpoints" / "base")
+SENTENCES = ["Le chat dort sur la chaise.", "Où est la gare ?", "", "Il a mangé une pomme hier."] * 3
+
+
+class Server:
+    def __init__(self, *options):
+        self.process = subprocess.Popen([CALQUE, "serve", MODEL, "--port", "0", *options], stderr=subprocess.PIPE, text=True)
+        line = self.process.stderr.readline()
+        self.port = int(re.search(r"http://127\.0\.0\.1:(\d+)", line).group(1))
+        for _ in range(300):
+            if self.call("GET", "/v1/health")[0] == 200:
+                return
+            time.sleep(0.1)
+        raise AssertionError("the server is not ready after 30 s")
+
+    def call(self, method, path, body=None, headers=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        if body is not None and not isinstance(body, (str, bytes)):
+            body = json.dumps(body)
+        connection.request(method, path, body, headers or {})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        is_json = answer.getheader("Content-Type", "").startswith("application/json") and text
+        return answer.status, json.loads(text) if is_json else text
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=60)
+        return self.process.returncode
+
+
+class ServeTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def call(self, *arguments):
+        return self.server.call(*arguments)
+
+    def translate(self, **body):
+        status, answer = self.call("POST", "/v1/translate", body)
+        self.assertEqual(status, 200, answer)
+        return answer
+
+    def test_translations_equal_those_of_the_command_line(self):
+        lines = "\n".join(SENTENCES)
+        expected = subprocess.run([CALQUE, "translate", MODEL, "--precision", "int8"], input=lines + "\n", text=True,
+                                  capture_output=True, check=True).stdout.splitlines()
+        self.assertEqual([one["text"] for one in self.translate(text=SENTENCES)["translations"]], expected)
+        self.assertEqual(self.translate(text=lines)["translations"][0]["text"], "\n".join(expected))
+
+    def test_a_translation_does_not_depend_on_what_is_beside_it(self):
+        alone = {beam: self.translate(text=SENTENCES[0], beam=beam, scores=True)["translations"] for beam in (1, 2, 5)}
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            together = list(pool.map(
+                lambda i: (i % 3, self.translate(text=SENTENCES[0], beam=(1, 2, 5)[i % 3], scores=True)["translations"]), range(60)))
+        for kind, translations in together:
+            self.assertEqual(translations, alone[(1, 2, 5)[kind]])
+
+    def test_a_stream_ends_with_the_same_translation(self):
+        _, text = self.call("POST", "/v1/translate", {"text": SENTENCES[0], "stream": True})
+        events = [(re.search("^event: (.*)$", one, re.M).group(1), json.loads(re.search("^data: (.*)$", one, re.M).group(1)))
+                  for one in text.strip().split("\n\n")]
+        self.assertEqual([name for name, _ in events][-2:], ["translation", "done"])
+        self.assertIn("partial", [name for name, _ in events])
+        self.assertEqual(events[-2][1]["text"], self.translate(text=SENTENCES[0])["translations"][0]["text"])
+
+    def test_words_attention_and_alternatives_fit_together(self):
+        segment = self.translate(text=SENTENCES[0], words=True, attention=True)["translations"][0]["segments"][0]
+        self.assertEqual(" ".join(word["text"] for word in segment["words"]), segment["text"])
+        self.assertEqual(len(segment["attention"]), len(segment["words"]) + 1)
+        for row in segment["attention"]:
+            self.assertEqual(len(row), len(segment["source_words"]))
+            self.assertAlmostEqual(sum(row), 1, places=5)
+        words = segment["text"].split()
+        status, answer = self.call("POST", "/v1/alternatives", {"source": SENTENCES[0], "prefix": words[0], "count": 5})
+        self.assertEqual(status, 200, answer)
+        for one in answer["alternatives"]:
+            self.assertTrue(one["translation"].startswith(words[0] + " " + one["word"]), one)
+        status, answer = self.call("POST", "/v1/attention", {"source": SENTENCES[0], "target": segment["text"], "layer": 0, "head": 1})
+        self.assertEqual((status, len(answer["attention"])), (200, len(words) + 1))
+
+    def test_scores_of_given_texts(self):
+        status, answer = self.call("POST", "/v1/evaluate", {"hypothesis": ["The cat is here now."], "reference": ["The cat is here now."]})
+        self.assertEqual((status, round(answer["bleu"]["score"])), (200, 100))
+
+    def test_other_servers_clients(self):
+        text = self.translate(text=SENTENCES[0])["translations"][0]["text"]
+        status, answer = self.call("POST", "/translate", {"q": SENTENCES[0], "source": "fr", "target": "en", "format": "text"})
+        self.assertEqual((status, answer), (200, {"translatedText": text}))
+        status, answer = self.call("POST", "/translate", {"q": [SENTENCES[0]], "source": "auto", "target": "en", "alternatives": 2})
+        self.assertEqual((status, answer["translatedText"], len(answer["alternatives"][0])), (200, [text], 2))
+        status, answer = self.call("POST", "/translate", "q=Bonjour&source=fr&target=en", {"Content-Type": "application/x-www-form-urlencoded"})
+        self.assertEqual(status, 200)
+        self.assertEqual(self.call("POST", "/detect", {"q": "Où est la gare ?"})[1][0]["language"], "fr")
+        self.assertEqual(self.call("POST", "/detect", {"q": "Where is the station?"})[1][0]["language"], "en")
+        self.assertEqual(self.call("GET", "/languages")[1][0]["code"], "fr")
+        status, answer = self.call("POST", "/v2/translate", {"text": [SENTENCES[0]], "target_lang": "EN-GB"})
+        self.assertEqual((status, answer["translations"][0]["text"]), (200, text))
+        status, answer = self.call("POST", "/v1/chat/completions", {"model": "any", "messages": [{"role": "user", "content": SENTENCES[0]}]})
+        self.assertEqual((status, answer["choices"][0]["message"]["content"]), (200, text))
+        boundary = "----x"
+        form = (f"--{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n{SENTENCES[0]}\r\n"
+                f"--{boundary}--\r\n")
+        status, answer = self.call("POST", "/translate_file", form.encode(), {"Content-Type": f"multipart/form-data; boundary={boundary}"})
+        self.assertEqual(status, 200, answer)
+        path = answer["translatedFileUrl"].split("/", 3)[3]
+        self.assertEqual(self.call("GET", "/" + path), (200, text))
+
+    def test_mistakes_are_named(self):
+        for body, status, part in [("{", 400, "JSON"), ("[" * 10_000, 400, "nested"), ("[]", 400, "object"), ({}, 400, "text is missing"),
+                                   ({"text": 5}, 400, "text"), ({"text": "a", "bean": 4}, 400, "did you mean beam?"),
+                                   ({"text": "a", "beam": "4"}, 400, "beam"), ({"text": "a", "beam": 0}, 400, "beam"),
+                                   ({"text": "a", "beam": 1e300}, 400, "beam"), ({"text": "a", "model": "x"}, 404, "model x"),
+                                   ({"text": "a", "precision": "int4"}, 400, "precision"), (b'{"text": "\xff"}', 400, "JSON")]:
+            found, answer = self.call("POST", "/v1/translate", body)
+            self.assertEqual(found, status, (body, answer))
+            self.assertIn(part, answer["error"]["message"])
+        self.assertEqual(self.call("GET", "/nothing")[0], 404)
+        self.assertEqual(self.call("GET", "/v1/translate")[0], 405)
+        self.assertEqual(self.call("GET", "/v1/runs/..%2f..%2fetc")[0], 404)
+        self.assertEqual(self.call("POST", "/v1/models", {"model": "x"})[0], 403)
+
+    def test_rebinding_and_other_sites_are_refused(self):
+        self.assertEqual(self.call("GET", "/v1/models", None, {"Host": "evil.example"})[0], 403)
+        self.assertEqual(self.call("POST", "/v1/translate", {"text": "a"}, {"Origin": "http://evil.example"})[0], 403)
+        self.assertEqual(self.call("GET", "/v1/models", None, {"Host": "localhost:1"})[0], 200)
+
+    def test_limits(self):
+        self.assertEqual(self.call("GET", "/v1/health", None, {"X": "a" * 20_000})[0], 431)
+        connection = socket.create_connection(("127.0.0.1", self.server.port))
+        connection.sendall(b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n")
+        self.assertIn(b" 413 ", connection.recv(1000))
+        connection.close()
+        silent = [socket.create_connection(("127.0.0.1", self.server.port)) for _ in range(100)]
+        self.assertEqual(self.call("GET", "/v1/health")[0], 200)
+        for one in silent:
+            one.close()
+
+    def test_requests_in_one_packet_are_answered_in_order(self):
+        connection = socket.create_connection(("127.0.0.1", self.server.port))
+        connection.sendall(b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 2 + b"GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        text = b""
+        while data := connection.recv(65536):
+            text += data
+        self.assertEqual(re.findall(rb"HTTP/1\.1 (\d+)", text), [b"200", b"200", b"404"])
+
+    def test_a_client_that_leaves_cancels_its_work(self):
+        connection = socket.create_connection(("127.0.0.1", self.server.port))
+        body = json.dumps({"text": ["Le chat dort sur la chaise, et la gare est loin."] * 5000, "beam": 8}).encode()
+        connection.sendall(b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        time.sleep(0.3)
+        connection.close()
+        for _ in range(100):
+            depth = re.search(r"^calque_queue_depth (\S+)$", self.call("GET", "/metrics")[1], re.M).group(1)
+            if float(depth) == 0:
+                return
+            time.sleep(0.1)
+        self.fail(f"{depth} lines are still waiting")
+
+    def test_the_page_and_the_description_need_nothing_from_elsewhere(self):
+        status, page = self.call("GET", "/")
+        self.assertEqual(status, 200)
+        self.assertNotIn("{{nonce}}", page)
+        self.assertNotRegex(page, r"(src|href)=\"https?://")
+        description = self.call("GET", "/openapi.json")[1]
+        self.assertIn("beam", description["paths"]["/v1/translate"]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"])
+
+
+class OtherServersTest(unittest.TestCase):
+    def test_a_token_is_asked_for_in_each_form(self):
+        with tempfile.TemporaryDirectory() as folder:
+            token = pathlib.Path(folder, "token")
+            token.write_text("long-enough-token\n")
+            server = Server("--token", str(token))
+            self.assertEqual(server.call("GET", "/v1/models")[0], 401)
+            for header in ("Bearer long-enough-token", "DeepL-Auth-Key long-enough-token"):
+                self.assertEqual(server.call("GET", "/v1/models", None, {"Authorization": header})[0], 200)
+            self.assertEqual(server.call("GET", "/v1/models", None, {"Authorization": "Bearer wrong"})[0], 401)
+            self.assertEqual(server.call("POST", "/translate", {"q": "Bonjour", "source": "fr", "target": "en"})[0], 401)
+            self.assertEqual(server.call("POST", "/translate", {"q": "Bonjour", "source": "fr", "target": "en", "api_key": "long-enough-token"})[0], 200)
+            self.assertEqual(server.stop(), 0)
+
+    def test_a_full_queue_answers_429_and_a_stop_answers_what_was_accepted(self):
+        server = Server("--queue", "600")
+        long = {"text": SENTENCES[:2] * 250, "beam": 4}
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            first = pool.submit(server.call, "POST", "/v1/translate", long)
+            time.sleep(0.15)
+            second = server.call("POST", "/v1/translate", long)
+            server.process.send_signal(signal.SIGTERM)
+            self.assertIn(second[0], (200, 429))
+            self.assertEqual(first.result()[0], 200)
+        server.process.communicate(timeout=60)
+        self.assertEqual(server.process.returncode, 0)
+
+    def test_addresses_that_others_reach_need_a_token(self):
+        done = subprocess.run([CALQUE, "serve", MODEL, "--host", "0.0.0.0", "--port", "0"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--token", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
