@@ -112,7 +112,7 @@ export class RunDetail {
       { label: t("validLoss"), points: this.series("valid_loss"), dots: true },
     ] });
     drawChart(this.bleu, { title: t("bleuChart"), xLabel: t("step"),
-      series: [{ label: t("bleu"), points: this.series("bleu"), dots: true, digits: 1 }] });
+      series: [{ label: t("bleu"), points: this.series("valid_bleu"), dots: true, digits: 1 }] });
     this.drawSamples();
   }
 

@@ -58,6 +58,6 @@ export async function translate(page, text) {
   const answered = page.waitForResponse((response) =>
     response.url().endsWith("/v1/translate") && response.request().postDataJSON().text === text);
   await page.fill("#source", text);
-  await (await answered).finished();
+  await answered;  // not finished(): it never returns where the page cancels the request for a newer one
   return translated(page);
 }

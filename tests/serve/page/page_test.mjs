@@ -295,7 +295,7 @@ pageTest("a run: curves of loss and BLEU, samples, configuration, report", async
 let liveSteps = 3;
 const liveLines = () => Array.from({ length: liveSteps }, (_, i) => [
   { step: 50 * (i + 1), loss: 4 / (i + 1), learning_rate: 0.001, tokens_per_second: 1000, epoch: 0.1 },
-  { step: 50 * (i + 1), valid_loss: 5 / (i + 1), bleu: 10 * i, samples: [{ source: "a", reference: "b", hypothesis: `c${i}` }] },
+  { step: 50 * (i + 1), valid_loss: 5 / (i + 1), valid_bleu: 10 * i, samples: [{ source: "a", reference: "b", hypothesis: `c${i}` }] },
 ]).flat();
 pageTest("a run that is still training is drawn live", {
   hash: "#tab=runs",
