@@ -201,22 +201,48 @@ json Checkpoint::own_settings() const {
   return read_json_values(file, [&] { return config.value("calque", json::object()); });
 }
 
+bool Checkpoint::has_adapters() const { return fs::exists(folder_ / "adapters.safetensors"); }
+
 std::shared_ptr<Decoder> Checkpoint::make_decoder() const {
-  if (!fs::exists(folder_ / "adapters.safetensors")) {
-    check_size(config_, folder_);
-    auto decoder = std::make_shared<Decoder>(config_);
-    load_into(*decoder);
-    return decoder;
+  if (has_adapters()) {
+    const auto decoder = make_base();
+    add_own_adapters(*decoder);
+    return merge_adapters(*decoder);
   }
-  const json own = own_settings();
-  const fs::path base = find_base(own);
+  check_size(config_, folder_);
+  auto decoder = std::make_shared<Decoder>(config_);
+  load_into(*decoder);
+  return decoder;
+}
+
+std::shared_ptr<Decoder> Checkpoint::make_base() const {
+  const fs::path base = find_base(own_settings());
   check_size(config_, base);
   auto decoder = std::make_shared<Decoder>(config_);
   load_weights(*decoder, Safetensors(base / "model.safetensors"), base.string());
-  add_adapters(*decoder, read_adapter_config(own, (folder_ / "config.json").string()), 0,
+  return decoder;
+}
+
+void Checkpoint::add_own_adapters(Decoder& decoder) const {
+  add_adapters(decoder, read_adapter_config(own_settings(), (folder_ / "config.json").string()), 0,
                WeightPrecision::float32);
-  load_adapters_into(*decoder);
-  return merge_adapters(*decoder);
+  load_adapters_into(decoder);
+}
+
+std::shared_ptr<Decoder> Checkpoint::make_packed_base(WeightPrecision precision) const {
+  auto decoder = make_base();
+  decoder->eval();
+  decoder->pack(precision);
+  return decoder;
+}
+
+std::shared_ptr<Decoder> Checkpoint::make_adapted(const Decoder& packed_base) const {
+  auto decoder = std::make_shared<Decoder>(config_);
+  decoder->eval();
+  decoder->share_packed(packed_base);
+  add_own_adapters(*decoder);
+  pack_adapters(*decoder);
+  return decoder;
 }
 
 // Looks for the base model in the run's own copy, then where it was when the adapters were trained.

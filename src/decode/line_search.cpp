@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "calque/base/error.h"
 #include "calque/base/unicode.h"
 #include "calque/decode/segments.h"
 #include "calque/decode/translator.h"
@@ -34,6 +35,7 @@ LineSearch::LineSearch(const Translator& translator, const std::string& line, co
                        std::shared_ptr<const DecodeConfig> decode)
     : translator_(translator), decode_(std::move(decode)) {
   if (!prefix.empty()) prefix_ = translator.tokenizer().encode(clean_text(prefix));
+  prefix_is_complete_ = prefix.ends_with(' ');
   split(line);
   for (size_t index = parts_.size(); index-- > 0;) {
     if (!parts_[index].copied) waiting_.push_back(index);
@@ -67,7 +69,17 @@ SearchRequest LineSearch::next(int64_t id) {
   requested_[id] = index;
   const Part& part = parts_[index];
   SearchRequest request{id, translator_.tokenizer().encode(part.source)};
-  if (index == 0) request.prefix = prefix_;
+  if (index == 0 && !prefix_.empty()) {
+    request.prefix = prefix_;
+    const int64_t context = translator_.decoder().config().context_length;
+    const int64_t rows = translator_.format().rows(static_cast<int64_t>(request.source.size()),
+                                                   static_cast<int64_t>(prefix_.size()));
+    if (rows >= context)
+      throw UserError(
+          fmt::format("a prefix of {} tokens is too long: {} tokens of source and prefix, a context of {}",
+                      prefix_.size(), rows, context));
+    if (prefix_is_complete_) request.not_after_prefix = translator_.continuations();
+  }
   request.decode = decode_;
   if (part.looped) {
     auto other = std::make_shared<DecodeConfig>(*decode_);

@@ -153,8 +153,11 @@ void Searcher::step() {
       first.so_far.tokens = sentence->request.prefix;
       sentence->beams.assign(sentence->config->sample ? static_cast<size_t>(sentence->width()) : 1, first);
       sentence->queried = 1;  // the prompt is one row, whatever the number of beams
-      ban_repeats(first.so_far.tokens, sentence->config->no_repeat_ngram,
-                  static_cast<int64_t>(query_rows.size()) - 1, bans);
+      const int64_t query = static_cast<int64_t>(query_rows.size()) - 1;
+      ban_repeats(first.so_far.tokens, sentence->config->no_repeat_ngram, query, bans);
+      if (sentence->request.not_after_prefix) {
+        for (const int32_t token : *sentence->request.not_after_prefix) bans.push_back({query, token});
+      }
       continue;
     }
     sentence->queried = beams_to_query(*sentence);

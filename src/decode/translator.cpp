@@ -17,6 +17,15 @@ namespace {
 
 constexpr const char* example_prompt = "French:\n{source}\nEnglish:\n{target}";
 
+// Single bytes may be part of a letter.
+bool continues_a_word(const Tokenizer& tokenizer, int32_t id) {
+  const std::string piece = tokenizer.piece(id);
+  const std::u32string points = code_points(piece);
+  const bool is_byte = piece.starts_with("<0x");
+  return !tokenizer.begins_word(id) && !points.empty() &&
+         (is_byte || is_letter(points.front()) || is_number(points.front()));
+}
+
 }  // namespace
 
 Translator::Translator(std::shared_ptr<const Decoder> decoder, Tokenizer tokenizer,
@@ -41,6 +50,11 @@ void Translator::use_format(SequenceFormat format) {
   }
   for (auto id = static_cast<int64_t>(tokenizer_.size()); id < decoder_->config().vocabulary; ++id)
     options_.forbidden.push_back(static_cast<int32_t>(id));  // rows that no piece belongs to
+  auto continuations = std::make_shared<std::vector<int32_t>>();
+  for (int32_t id = 0; id < tokenizer_.size(); ++id) {
+    if (id != options_.format.end && continues_a_word(tokenizer_, id)) continuations->push_back(id);
+  }
+  continuations_ = std::move(continuations);
   search_.reset();
 }
 

@@ -177,6 +177,24 @@ void Decoder::pack(WeightPrecision precision) {
   }
 }
 
+void Decoder::share_packed(const Decoder& base) {
+  const torch::NoGradGuard no_gradients;
+  packed_precision_ = base.packed_precision_;
+  packed_output_ = base.packed_output_;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const auto own = blocks[i]->matrices(), shared = base.blocks[i]->matrices();
+    for (size_t j = 0; j < own.size(); ++j) own[j].linear->share_packed(*shared[j].linear);
+  }
+  if (output.defined()) {
+    parameters_.erase("output");
+    output = torch::Tensor();
+  } else if (packed_precision_ == WeightPrecision::float32) {
+    embedding->share(packed_output_);
+  }
+  const auto from = base.named_parameters();  // embeddings and norms
+  for (auto& parameter : named_parameters()) parameter.value().set_data(from[parameter.key()].detach());
+}
+
 void Decoder::initialise(uint64_t seed) {
   const torch::NoGradGuard no_gradients;
   const double deviation = 0.02, residual = deviation / std::sqrt(2.0 * static_cast<double>(config_.layers));

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "calque/kernels/bfloat16_linear.h"
+#include "calque/kernels/residual.h"
 #include "calque/model/forward_context.h"
 
 namespace calque {
@@ -22,7 +23,12 @@ Linear::Linear(int64_t inputs, int64_t outputs, bool with_bias) : inputs_(inputs
 }
 
 torch::Tensor Linear::forward(const torch::Tensor& x) const {
-  return packed_ ? packed_->multiply(x) : forward_part(x, 0, outputs_);
+  return packed_ ? multiply_packed(x) : forward_part(x, 0, outputs_);
+}
+
+torch::Tensor Linear::multiply_packed(const torch::Tensor& x) const {
+  const torch::Tensor y = packed_->multiply(x);
+  return packed_up_ ? add_residual(y, packed_up_->multiply(packed_down_->multiply(x))) : y;
 }
 
 torch::Tensor Linear::forward_part(const torch::Tensor& x, int64_t begin, int64_t end) const {
@@ -30,7 +36,7 @@ torch::Tensor Linear::forward_part(const torch::Tensor& x, int64_t begin, int64_
   const auto part = [&](const torch::Tensor& rows) {
     return !rows.defined() || all ? rows : rows.slice(0, begin, end);
   };
-  if (packed_) return packed_->multiply(x).slice(1, begin, end);
+  if (packed_) return multiply_packed(x).slice(1, begin, end);
   torch::Tensor y;  // [rows, end - begin]
   if (frozen_) {
     y = frozen_->multiply(x);
@@ -45,6 +51,7 @@ torch::Tensor Linear::forward_part(const torch::Tensor& x, int64_t begin, int64_
 }
 
 void Linear::freeze(WeightPrecision precision) {
+  if (packed_) return;  // has no gradients anyway
   weight.set_requires_grad(false);
   if (precision == WeightPrecision::float32) return;
   frozen_ = std::make_shared<FrozenMatrix>(weight, precision);
@@ -62,11 +69,29 @@ void Linear::add_adapter(int64_t rank, double scale, double dropout, uint64_t se
 void Linear::pack(WeightPrecision precision) {
   packed_ = std::make_shared<PackedMatrix>(merged_weight(), bias, precision);
   frozen_.reset();
+  release_adapter();
+  if (weight.defined()) release_weight();
+}
+
+void Linear::share_packed(const Linear& other) {
+  TORCH_CHECK(other.packed_ && other.inputs_ == inputs_ && other.outputs_ == outputs_,
+              "a packed weight of the same shape is needed");
+  packed_ = other.packed_;
+  if (weight.defined()) release_weight();
+}
+
+void Linear::pack_adapter() {
+  if (!adapter) return;
+  packed_down_.emplace(adapter->down, torch::Tensor(), WeightPrecision::float32);
+  packed_up_.emplace(adapter->scale * adapter->up, torch::Tensor(), WeightPrecision::float32);
+  release_adapter();
+}
+
+void Linear::release_adapter() {
   adapter.reset();
   for (const char* name : {"adapter_down", "adapter_up"}) {
     if (parameters_.contains(name)) parameters_.erase(name);
   }
-  if (weight.defined()) release_weight();
 }
 
 void Linear::release_weight() {

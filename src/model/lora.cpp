@@ -31,6 +31,13 @@ bool has_adapters(const Decoder& decoder) {
   });
 }
 
+void pack_adapters(Decoder& decoder) {
+  const torch::NoGradGuard no_gradients;
+  for (const auto& block : decoder.blocks) {
+    for (const Block::Matrix& matrix : block->matrices()) matrix.linear->pack_adapter();
+  }
+}
+
 std::shared_ptr<Decoder> merge_adapters(const Decoder& decoder) {
   const torch::NoGradGuard no_gradients;
   auto merged = std::make_shared<Decoder>(decoder.config());

@@ -62,13 +62,33 @@ ModelSource find_model(const fs::path& runs, const std::string& name) {
 
 int64_t parameter_count(const Translator& translator) { return translator.decoder().parameter_count(); }
 
+namespace {
+
+std::unique_ptr<Translator> make_translator(const ModelSource& source, const Checkpoint& checkpoint,
+                                            std::shared_ptr<const Decoder> decoder) {
+  return std::make_unique<Translator>(std::move(decoder), checkpoint.tokenizer(),
+                                      source.config ? source.config->decode : DecodeConfig{});
+}
+
+}  // namespace
+
 std::unique_ptr<Translator> open_translator(const ModelSource& source, WeightPrecision precision) {
   const Checkpoint checkpoint(source.checkpoint);
   auto decoder = checkpoint.make_decoder();
   decoder->eval();
   decoder->pack(precision);
-  return std::make_unique<Translator>(decoder, checkpoint.tokenizer(),
-                                      source.config ? source.config->decode : DecodeConfig{});
+  return make_translator(source, checkpoint, std::move(decoder));
+}
+
+std::unique_ptr<Translator> SharedModels::open(const ModelSource& source, WeightPrecision precision) {
+  const Checkpoint checkpoint(source.checkpoint);
+  if (!checkpoint.has_adapters()) return open_translator(source, precision);
+  auto& known = bases_[{checkpoint.adapter_base_hash(), precision}];
+  std::shared_ptr<const Decoder> base = known.lock();
+  if (!base) known = base = checkpoint.make_packed_base(precision);
+  // The base lives as long as a decoder that shares it.
+  const std::shared_ptr<Decoder> adapted = checkpoint.make_adapted(*base);
+  return make_translator(source, checkpoint, {adapted.get(), [adapted, base](const Decoder*) {}});
 }
 
 }  // namespace calque

@@ -66,9 +66,7 @@ std::string json_text(const json& value) {
 }
 
 Api::Api(Engine& engine, ServedModels& models, ApiOptions options)
-    : engine_(engine), models_(models), options_(std::move(options)), routes_(all_routes()) {
-  boost::asio::post(background_, [] { omp_set_num_threads(1); });  // translating goes on meanwhile
-}
+    : engine_(engine), models_(models), options_(std::move(options)), routes_(all_routes()) {}
 
 Api::~Api() { background_.join(); }
 
@@ -192,15 +190,22 @@ void Api::handle(const std::shared_ptr<Exchange>& given) {
 
 void Api::run(const Shared& exchange, const Route& route, const Parameters& parameters) {
   if (!route.in_background) return (this->*route.call)(exchange, parameters);
-  if (in_background_ >= max_in_background) throw QueueFull("too many requests are waiting");
-  ++in_background_;
-  boost::asio::post(background_, [this, exchange, &route, parameters] {
+  if (waiting_in_background_ >= max_in_background) throw QueueFull("too many requests are waiting");
+  in_background([this, exchange, &route, parameters] {
     try {
       (this->*route.call)(exchange, parameters);
     } catch (...) {
       answer_error(exchange, std::current_exception());
     }
-    --in_background_;
+  });
+}
+
+void Api::in_background(std::function<void()> work) {
+  ++waiting_in_background_;
+  boost::asio::post(background_, [this, work = std::move(work)] {
+    omp_set_num_threads(1);  // of this thread: translating goes on meanwhile
+    work();
+    --waiting_in_background_;
   });
 }
 
@@ -277,6 +282,11 @@ std::vector<Api::Route> Api::all_routes() {
   translate["properties"]["precision"] = {{"enum", {"float32", "bfloat16", "int8"}},
                                           {"description", "of the weights"}};
   translate["properties"]["prefix"] = property("string", "what the first line's translation must begin with");
+  translate["properties"]["glossary"] = {{"type", "object"},
+                                         {"additionalProperties", {{"type", "string"}}},
+                                         {"description", "French terms and how they are to be translated"}};
+  translate["properties"]["format"] = {{"enum", {"text", "html", "xml"}},
+                                       {"description", "of the text; tags keep their places"}};
   translate["properties"]["stream"] = property("boolean", "answer with server-sent events while it is made");
   translate["properties"]["words"] = property("boolean", "the words with their probabilities");
   translate["properties"]["scores"] = property("boolean", "the tokens with their log-probabilities");
@@ -320,6 +330,13 @@ std::vector<Api::Route> Api::all_routes() {
       {"POST", "/translate_file", "as LibreTranslate: text files", &Api::libretranslate_file},
       {"GET", "/download_file/{id}/{name}", "a translated file", &Api::libretranslate_download, true},
       {"POST", "/v2/translate", "as DeepL", &Api::deepl, false, false, any},
+      {"GET", "/v2/languages", "as DeepL", &Api::deepl_languages},
+      {"GET", "/v2/usage", "as DeepL", &Api::deepl_usage},
+      {"POST", "/v2/glossaries", "as DeepL: add a glossary", &Api::deepl_add_glossary, false, false, any},
+      {"GET", "/v2/glossaries", "as DeepL: the glossaries", &Api::deepl_list_glossaries},
+      {"GET", "/v2/glossaries/{id}", "as DeepL: a glossary", &Api::deepl_show_glossary},
+      {"GET", "/v2/glossaries/{id}/entries", "as DeepL: its terms", &Api::deepl_glossary_entries},
+      {"DELETE", "/v2/glossaries/{id}", "as DeepL: remove a glossary", &Api::deepl_remove_glossary},
       {"POST", "/v1/chat/completions", "as OpenAI: the last message is translated", &Api::openai, false,
        false, any},
   };

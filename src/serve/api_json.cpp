@@ -57,6 +57,43 @@ std::map<std::string, std::string> form_fields(const HttpRequest& request) {
   return mark.empty() ? std::map<std::string, std::string>{} : multipart_fields(request.body, mark);
 }
 
+// A body as JSON, or a form with the same names.
+json body_of(const HttpRequest& request) {
+  if (request.header("content-type").starts_with("application/x-www-form-urlencoded")) {
+    json object = json::object();
+    std::string_view left = request.body;
+    while (!left.empty()) {  // a name may come several times
+      const size_t end = left.find('&');
+      for (const auto& [name, value] : parse_query(left.substr(0, end))) {
+        if (!object.contains(name)) {
+          object[name] = value;
+        } else {
+          if (!object[name].is_array()) object[name] = json::array({object[name]});
+          object[name].push_back(value);
+        }
+      }
+      left.remove_prefix(end == std::string_view::npos ? left.size() : end + 1);
+    }
+    return object;
+  }
+  const auto form = form_fields(request);
+  if (!form.empty()) return form;
+  return JsonReader(request.body).object();
+}
+
+void check_languages(const std::string& source, const std::string& target) {
+  if (source != "auto" && source != "fr")
+    throw ApiError(400, fmt::format("{}: only French (fr) is translated", shorten(source, 20)), "source");
+  if (target != "en")
+    throw ApiError(400, fmt::format("{}: only English (en) is written", shorten(target, 20)), "target");
+}
+
+std::string lower_ascii(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
+  return text;
+}
+
 namespace {
 
 // Each word with the product of its tokens' probabilities; those of a forced prefix count as 1.

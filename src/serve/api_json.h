@@ -21,6 +21,13 @@ Fields request_decode_fields(DecodeConfig& config);
 // NAME.filename.
 std::map<std::string, std::string> form_fields(const HttpRequest& request);
 
+// A body as JSON, or a form with the same names.
+nlohmann::json body_of(const HttpRequest& request);
+
+// Throws unless it is from French, or any language, into English.
+void check_languages(const std::string& source, const std::string& target);
+std::string lower_ascii(std::string text);
+
 // What a request of any kind asks for.
 struct TextOptions {
   bool words = false, scores = false, attention = false;

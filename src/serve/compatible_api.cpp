@@ -1,4 +1,4 @@
-// The routes that clients of LibreTranslate, DeepL and OpenAI call.
+// The routes that clients of LibreTranslate and OpenAI call.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,45 +19,6 @@ using nlohmann::json;
 namespace {
 
 constexpr size_t max_kept_files = 20;
-
-// A body as JSON, or a form with the same names.
-json body_of(const HttpRequest& request) {
-  if (request.header("content-type").starts_with("application/x-www-form-urlencoded")) {
-    json object = json::object();
-    std::string_view left = request.body;
-    while (!left.empty()) {  // a name may come several times
-      const size_t end = left.find('&');
-      for (const auto& [name, value] : parse_query(left.substr(0, end))) {
-        if (!object.contains(name)) {
-          object[name] = value;
-        } else {
-          if (!object[name].is_array()) object[name] = json::array({object[name]});
-          object[name].push_back(value);
-        }
-      }
-      left.remove_prefix(end == std::string_view::npos ? left.size() : end + 1);
-    }
-    return object;
-  }
-  const auto form = form_fields(request);
-  if (!form.empty()) return form;
-  const json object = json::parse(request.body, nullptr, false);
-  if (!object.is_object()) throw ApiError(400, "the request's body is not a JSON object");
-  return object;
-}
-
-void check_languages(const std::string& source, const std::string& target) {
-  if (source != "auto" && source != "fr")
-    throw ApiError(400, fmt::format("{}: only French (fr) is translated", shorten(source, 20)), "source");
-  if (target != "en")
-    throw ApiError(400, fmt::format("{}: only English (en) is written", shorten(target, 20)), "target");
-}
-
-std::string lower_ascii(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
-  return text;
-}
 
 }  // namespace
 
@@ -90,8 +51,9 @@ void Api::libretranslate(const Shared& exchange, const Parameters&) {
   auto call = std::make_shared<TranslateCall>();
   call->texts = body.texts("q");
   check_languages(body.text("source", "auto"), body.text("target", "en"));
-  if (body.text("format", "text") != "text")
-    throw ApiError(400, "format: only text is translated; html is not", "format");
+  const std::string format = body.text("format", "text");
+  if (format != "text" && format != "html") throw ApiError(400, "format: expected text or html", "format");
+  if (format == "html") call->add_markup({});
   const json* asked = body.take("alternatives");
   const int64_t alternatives = !asked ? 0
                                : asked->is_number_integer()
@@ -142,7 +104,7 @@ void Api::libretranslate_settings(const Shared& exchange, const Parameters&) {
                                       {{"source", {{"code", "fr"}, {"name", "French"}}},
                                        {"target", {{"code", "en"}, {"name", "English"}}}}},
                                      {"suggestions", false},
-                                     {"supportedFilesFormat", {".txt"}}})});
+                                     {"supportedFilesFormat", {".txt", ".html"}}})});
 }
 
 void Api::libretranslate_file(const Shared& exchange, const Parameters&) {
@@ -156,11 +118,14 @@ void Api::libretranslate_file(const Shared& exchange, const Parameters&) {
   std::string name = field("file.filename", "translation.txt");
   std::erase_if(
       name, [](char c) { return c == '/' || c == '\\' || c == '"' || static_cast<unsigned char>(c) < 32; });
-  if (!lower_ascii(name).ends_with(".txt"))
-    throw ApiError(400, "file: only text files (.txt) are translated", "file");
+  const std::string lower = lower_ascii(name);
+  const bool is_html = lower.ends_with(".html") || lower.ends_with(".htm");
+  if (!is_html && !lower.ends_with(".txt"))
+    throw ApiError(400, "file: expected a text (.txt) or a page (.html)", "file");
   if (find_invalid_utf8(form.at("file"))) throw ApiError(400, "file: not valid UTF-8", "file");
   auto call = std::make_shared<TranslateCall>();
   call->texts = {form.at("file")};
+  if (is_html) call->add_markup({});
   call->model = ready_model("", "");
   call->decode = std::make_shared<DecodeConfig>(call->model.translator->config());
   const std::string host = exchange->request().header("host");
@@ -189,28 +154,6 @@ void Api::libretranslate_download(const Shared& exchange, const Parameters& para
       {200, found->second.second, "text/plain; charset=utf-8", {{"Content-Disposition", "attachment"}}});
 }
 
-void Api::deepl(const Shared& exchange, const Parameters&) {
-  JsonReader body(body_of(exchange->request()));
-  auto call = std::make_shared<TranslateCall>();
-  call->texts = body.texts("text");
-  if (call->texts.empty()) throw ApiError(400, "text is missing", "text");
-  const std::string source = lower_ascii(body.text("source_lang", "auto")),
-                    target = lower_ascii(body.text("target_lang"));
-  check_languages(source, target.starts_with("en") ? "en" : target);
-  for (const char* unsupported : {"tag_handling", "glossary_id"}) {
-    if (!body.text(unsupported).empty())
-      throw ApiError(400, std::string(unsupported) + ": not supported here", unsupported);
-  }
-  call->model = ready_model("", "");
-  call->decode = std::make_shared<DecodeConfig>(call->model.translator->config());
-  start(exchange, call, [exchange](const std::vector<json>& translations) {
-    json all = json::array();
-    for (const json& one : translations)
-      all.push_back({{"detected_source_language", "FR"}, {"text", one["text"]}});
-    exchange->respond({200, json_text({{"translations", all}})});
-  });
-}
-
 void Api::openai(const Shared& exchange, const Parameters&) {
   JsonReader body(exchange->request().body);
   const json* messages = body.take("messages");
@@ -220,26 +163,57 @@ void Api::openai(const Shared& exchange, const Parameters&) {
   if (!last.is_object() || last.value("role", json()) != "user" || !last.contains("content") ||
       !last["content"].is_string())
     throw ApiError(400, "messages: the last must be a user's, with a text to translate", "messages");
-  if (body.flag("stream", false))
-    throw ApiError(400, "stream: not supported here; /v1/translate streams", "stream");
+  const bool stream = body.flag("stream", false);
   auto call = std::make_shared<TranslateCall>();
   call->texts = {last["content"].get<std::string>()};
   const std::string model = body.text("model");
   call->model = ready_model(models_.find(model) ? model : "", "");
   call->decode = std::make_shared<DecodeConfig>(call->model.translator->config());
-  const std::string name = call->model.name;
-  start(exchange, call, [exchange, name](const std::vector<json>& translations) {
-    std::random_device device;
-    exchange->respond(
-        {200, json_text({{"id", fmt::format("chatcmpl-{:08x}{:08x}", device(), device())},
-                         {"object", "chat.completion"},
-                         {"created", std::time(nullptr)},
-                         {"model", name},
-                         {"choices",
-                          {{{"index", 0},
-                            {"message", {{"role", "assistant"}, {"content", translations[0]["text"]}}},
-                            {"finish_reason", "stop"}}}},
-                         {"usage", {{"prompt_tokens", 0}, {"completion_tokens", 0}, {"total_tokens", 0}}}})});
+  std::random_device device;
+  const json head = {{"id", fmt::format("chatcmpl-{:08x}{:08x}", device(), device())},
+                     {"created", std::time(nullptr)},
+                     {"model", call->model.name}};
+  const auto usage = [](const TranslateCall& done) {
+    const int64_t read = done.source_tokens(), written = done.target_tokens();
+    return json{{"prompt_tokens", read}, {"completion_tokens", written}, {"total_tokens", read + written}};
+  };
+  if (stream) return stream_openai(exchange, call, head);
+  start(exchange, call, [exchange, head, usage, call](const std::vector<json>& translations) {
+    json answer = head;
+    answer["object"] = "chat.completion";
+    answer["choices"] = {{{"index", 0},
+                          {"message", {{"role", "assistant"}, {"content", translations[0]["text"]}}},
+                          {"finish_reason", "stop"}}};
+    answer["usage"] = usage(*call);
+    exchange->respond({200, json_text(answer)});
+  });
+}
+
+// A line is sent once it is final: a client cannot take words back.
+void Api::stream_openai(const Shared& exchange, const std::shared_ptr<TranslateCall>& call,
+                        const json& head) {
+  const auto begun = std::make_shared<std::once_flag>();
+  const auto send = [exchange, head, begun](const json& delta, const json& reason) {
+    std::call_once(*begun, [&] {
+      exchange->begin_stream({200, "", "text/event-stream", {{"Cache-Control", "no-store"}}});
+    });
+    json chunk = head;
+    chunk["object"] = "chat.completion.chunk";
+    chunk["choices"] = {{{"index", 0}, {"delta", delta}, {"finish_reason", reason}}};
+    exchange->send("data: " + json_text(chunk) + "\n\n");
+  };
+  const auto sent = std::make_shared<size_t>(0);
+  // Not the call itself: it would keep itself alive.
+  call->line_done = [send, sent, weak = std::weak_ptr(call)] {
+    const auto own = weak.lock();
+    for (; own && *sent < own->translations.size() && !own->translations[*sent].best.empty(); ++*sent)
+      send({{"role", "assistant"}, {"content", (*sent > 0 ? "\n" : "") + own->translations[*sent].text()}},
+           nullptr);
+  };
+  start(exchange, call, [exchange, send](const std::vector<json>&) {
+    send(json::object(), "stop");
+    exchange->send("data: [DONE]\n\n");
+    exchange->end_stream();
   });
 }
 

@@ -33,19 +33,20 @@ std::string random_nonce() {
   return nonce;
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  size_t begin = 0;
-  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  lines.push_back(text.substr(begin));
-  return lines;
-}
-
 std::string event(const std::string& name, const json& data) {
   return "event: " + name + "\ndata: " + json_text(data) + "\n\n";
+}
+
+// {"chat": "cat"}
+std::vector<Glossary::Term> glossary_terms(const json* given) {
+  std::vector<Glossary::Term> terms;
+  if (!given) return terms;
+  if (!given->is_object()) throw ApiError(400, "glossary: expected an object of terms", "glossary");
+  for (const auto& [source, target] : given->items()) {
+    if (!target.is_string()) throw ApiError(400, "glossary: a term's translation is a text", "glossary");
+    terms.push_back({source, target.get<std::string>()});
+  }
+  return terms;
 }
 
 double resident_bytes() {
@@ -140,12 +141,7 @@ void Api::start(const Shared& exchange, std::shared_ptr<TranslateCall> call, Tex
   task.decode = call->decode;
   task.prefixes = {call->prefix};
   task.deadline = std::chrono::steady_clock::now() + options_.timeout;
-  for (size_t i = 0; i < call->texts.size(); ++i) {
-    call->first_line.push_back(task.lines.size());
-    for (std::string& line : lines_of(call->texts[i])) task.lines.push_back(std::move(line));
-  }
-  call->first_line.push_back(task.lines.size());
-  call->translations.resize(task.lines.size());
+  task.lines = call->lines();
   if (options_.log_text) {
     for (const std::string& text : call->texts) log::info("translate: {}", text);
   }
@@ -153,6 +149,7 @@ void Api::start(const Shared& exchange, std::shared_ptr<TranslateCall> call, Tex
     call->translations[line] = translation;
     const size_t text = call->text_of(line);
     if (call->partial) call->partial(text, call->text_so_far(text));
+    if (call->line_done) call->line_done();
   };
   if (call->partial) {
     task.progress = [call](size_t line, const std::string& so_far) {
@@ -161,10 +158,25 @@ void Api::start(const Shared& exchange, std::shared_ptr<TranslateCall> call, Tex
       call->partial(text, call->text_so_far(text));
     };
   }
-  task.ended = [this, exchange, call, done](std::exception_ptr error) {
+  const auto gone = std::make_shared<std::atomic<bool>>(false);
+  // Terms are forced by searches of their own, with the same options.
+  TranslationTask again = task;
+  const auto force = [this, call, again, gone] {
+    force_terms(call->glossary, *call->model.translator, call->translations,
+                [&](const std::vector<std::string>& lines, const std::vector<std::string>& prefixes) {
+                  if (*gone) throw std::runtime_error("the client has left");
+                  TranslationTask next = again;
+                  next.lines = lines;
+                  next.prefixes = prefixes;
+                  next.progress = {};
+                  return engine_.translate(std::move(next));
+                });
+  };
+  task.ended = [this, exchange, call, done, force](std::exception_ptr error) {
     if (error) return call->failed ? call->failed(error) : answer_error(exchange, error);
-    const auto finish = [call, done, this, exchange] {
+    const auto finish = [call, done, this, exchange, force] {
       try {
+        if (!call->glossary.empty()) force();
         std::vector<json> all;
         for (size_t i = 0; i < call->texts.size(); ++i) all.push_back(call->to_json(i));
         done(std::move(all));
@@ -173,11 +185,14 @@ void Api::start(const Shared& exchange, std::shared_ptr<TranslateCall> call, Tex
                      : answer_error(exchange, std::current_exception());
       }
     };
-    // Attention maps take passes of their own.
-    call->options.attention ? boost::asio::post(background_, finish) : finish();
+    call->needs_passes() ? in_background(finish) : finish();
   };
+  if (task.lines.empty()) return task.ended(nullptr);  // nothing but tags
   const int64_t id = engine_.submit(std::move(task));
-  exchange->on_gone([this, id] { engine_.cancel(id); });
+  exchange->on_gone([this, id, gone] {
+    *gone = true;
+    engine_.cancel(id);
+  });
 }
 
 void Api::translate(const Shared& exchange, const Parameters&) {
@@ -192,6 +207,11 @@ void Api::translate(const Shared& exchange, const Parameters&) {
   if (decode->nbest > decode->beam && !decode->sample) decode->beam = decode->nbest;
   call->decode = decode;
   call->prefix = body.text("prefix");
+  call->glossary = Glossary(glossary_terms(body.take("glossary")));
+  const std::string format = body.text("format", "text");
+  if (format != "text" && format != "html" && format != "xml")
+    throw ApiError(400, "format: expected text, html or xml", "format");
+  if (format != "text") call->add_markup({format == "html"});
   call->options = {body.flag("words", false), body.flag("scores", false), body.flag("attention", false)};
   const bool stream = body.flag("stream", false);
   body.finish();

@@ -160,7 +160,7 @@ void ServedModels::load(const std::string& name, WeightPrecision precision) {
   std::shared_ptr<Translator> translator;
   std::string error;
   try {
-    translator = open_translator(source, precision);
+    translator = shared_.open(source, precision);
     translator->translate("Bonjour.");
     log::info("{}: ready ({} parameters, {})", name, format_count(translator->decoder().parameter_count()),
               name_of(precision));

@@ -2,9 +2,87 @@
 
 #include <algorithm>
 
+#include "calque/base/unicode.h"
+#include "calque/decode/attention_map.h"
+
 namespace calque {
 
 using nlohmann::json;
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  size_t begin = 0;
+  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', begin)) {
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  lines.push_back(text.substr(begin));
+  return lines;
+}
+
+// The words of a translation with their attention to the source's; of all parts, one after another.
+AlignedText align(const Translator& translator, const Translation& translation) {
+  const Tokenizer& tokenizer = translator.tokenizer();
+  AlignedText aligned;
+  std::vector<std::vector<std::vector<double>>> blocks;
+  size_t source_words = 0;
+  for (size_t i = 0; i < translation.sources.size(); ++i) {
+    const std::string& source = translation.sources[i];
+    const Hypothesis& part = translation.best.front().parts[i];
+    const size_t own = split_words(code_points(source)).size();
+    AttentionMap map{{source}, {source}, {{1.0}}};
+    if (!part.tokens.empty()) {
+      map = map_attention(translator.decoder(), tokenizer, translator.format(), tokenizer.encode(source),
+                          part.tokens);
+      map.target.pop_back();  // the end
+    }
+    for (size_t word = 0; word < map.target.size(); ++word) {
+      std::vector<double> row(source_words, 0.0);
+      // The tokenizer may see other words than a person does: spread them evenly.
+      std::vector<double> spread(own, 0.0);
+      for (size_t s = 0; s < map.source.size(); ++s)
+        spread[s * own / map.source.size()] += map.weights[word][s];
+      row.insert(row.end(), spread.begin(), spread.end());
+      aligned.words.push_back(map.target[word]);
+      aligned.weights.push_back(std::move(row));
+    }
+    source_words += own;
+  }
+  return aligned;
+}
+
+}  // namespace
+
+std::vector<std::string> Api::TranslateCall::lines() {
+  std::vector<std::string> all;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    first_line.push_back(all.size());
+    const auto own = markup.empty() ? lines_of(texts[i]) : markup[i].segments();
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  first_line.push_back(all.size());
+  translations.resize(all.size());
+  return all;
+}
+
+int64_t Api::TranslateCall::source_tokens() const {
+  size_t count = 0;
+  for (const Translation& one : translations) {
+    for (const std::string& source : one.sources)
+      count += model.translator->tokenizer().encode(source).size();
+  }
+  return static_cast<int64_t>(count);
+}
+
+int64_t Api::TranslateCall::target_tokens() const {
+  size_t count = 0;
+  for (const Translation& one : translations) {
+    for (const Hypothesis& part : one.best.front().parts) count += part.tokens.size();
+  }
+  return static_cast<int64_t>(count);
+}
 
 size_t Api::TranslateCall::text_of(size_t line) const {
   return static_cast<size_t>(std::upper_bound(first_line.begin(), first_line.end(), line) -
@@ -32,6 +110,15 @@ json Api::TranslateCall::to_json(size_t text) const {
     joined += (line > first ? "\n" : "") + translations[line].text();
     add_segments(segments, static_cast<int64_t>(line - first), *model.translator, translations[line],
                  options);
+  }
+  if (!markup.empty()) {
+    std::vector<AlignedText> aligned;
+    for (size_t line = first; line < last; ++line) {
+      const bool has_tags = markup[text].has_tags(line - first);
+      aligned.push_back(has_tags ? align(*model.translator, translations[line])
+                                 : AlignedText{{translations[line].text()}, {}});
+    }
+    joined = markup[text].join(aligned);
   }
   json answer = {{"text", joined}, {"segments", std::move(segments)}};
   if (last - first == 1) {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "api_json.h"
+#include "calque/decode/glossary.h"
+#include "calque/decode/markup.h"
 #include "calque/serve/api.h"
 
 namespace calque {
@@ -19,7 +21,10 @@ struct Api::TranslateCall {
   std::shared_ptr<const DecodeConfig> decode;
   std::string prefix;
   TextOptions options;
+  Glossary glossary;
+  std::vector<Markup> markup;                                           // of each text; none: plain text
   std::function<void(size_t text, const std::string& so_far)> partial;  // where it is streamed
+  std::function<void()> line_done;                                      // after each
   std::function<void(std::exception_ptr)> failed;                       // instead of an error's answer
 
   // By line, of all texts.
@@ -27,6 +32,12 @@ struct Api::TranslateCall {
   std::map<size_t, std::string> unfinished;
   std::vector<size_t> first_line;  // of each text, and one more
 
+  void add_markup(const MarkupOptions& markup_options) {
+    for (const std::string& text : texts) markup.emplace_back(text, markup_options);
+  }
+  std::vector<std::string> lines();  // to translate, of all texts
+  bool needs_passes() const { return options.attention || !glossary.empty() || !markup.empty(); }
+  int64_t source_tokens() const, target_tokens() const;
   size_t text_of(size_t line) const;
   std::string text_so_far(size_t text) const;
   nlohmann::json to_json(size_t text) const;

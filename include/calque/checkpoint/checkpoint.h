@@ -41,7 +41,12 @@ class Checkpoint {
   explicit Checkpoint(std::filesystem::path folder);
 
   const ModelConfig& config() const { return config_; }
-  std::shared_ptr<Decoder> make_decoder() const;
+  std::shared_ptr<Decoder> make_decoder() const;  // adapters merged
+  // Of a checkpoint of adapters: their base model without them, packed; and a decoder that shares such a base
+  // and keeps the adapters apart, so that many of them need one copy of the base.
+  bool has_adapters() const;
+  std::shared_ptr<Decoder> make_packed_base(WeightPrecision precision) const;
+  std::shared_ptr<Decoder> make_adapted(const Decoder& packed_base) const;
   void load_into(const Decoder& decoder) const;  // the weights only
   void load_adapters_into(const Decoder& decoder) const;
   Tokenizer tokenizer() const;
@@ -56,6 +61,8 @@ class Checkpoint {
   std::filesystem::path checked(const std::string& name) const;
   nlohmann::json own_settings() const;
   std::filesystem::path find_base(const nlohmann::json& own) const;
+  std::shared_ptr<Decoder> make_base() const;
+  void add_own_adapters(Decoder& decoder) const;
 
   std::filesystem::path folder_;
   ModelConfig config_;

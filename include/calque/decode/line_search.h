@@ -34,7 +34,8 @@ struct Translation {
 
 class LineSearch {
  public:
-  // Keeps a reference to the translator. `prefix`: text that the translation must begin with.
+  // Keeps a reference to the translator. `prefix`: text that the translation must begin with; a space at its
+  // end says that its last word is complete.
   LineSearch(const Translator& translator, const std::string& line, const std::string& prefix,
              std::shared_ptr<const DecodeConfig> decode);
 
@@ -64,6 +65,7 @@ class LineSearch {
   const Translator& translator_;
   std::shared_ptr<const DecodeConfig> decode_;
   std::vector<int32_t> prefix_;
+  bool prefix_is_complete_ = false;
   std::vector<Part> parts_;
   std::vector<size_t> waiting_;          // parts to request, the next one last
   std::map<int64_t, size_t> requested_;  // request → part

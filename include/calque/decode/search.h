@@ -17,9 +17,11 @@
 namespace calque {
 
 struct SearchRequest {
-  int64_t id = 0;                                   // chosen by the caller
-  std::vector<int32_t> source;                      // tokens, without control pieces
-  std::vector<int32_t> prefix = {};                 // tokens that the target must begin with
+  int64_t id = 0;                    // chosen by the caller
+  std::vector<int32_t> source;       // tokens, without control pieces
+  std::vector<int32_t> prefix = {};  // tokens that the target must begin with
+  std::shared_ptr<const std::vector<int32_t>> not_after_prefix =
+      {};                                           // tokens that must not follow it at once
   std::shared_ptr<const DecodeConfig> decode = {};  // instead of the search's own; `batch` is not used
   std::optional<int64_t> random_stream = {};        // of sampling, instead of the id
 };

@@ -51,6 +51,8 @@ class Translator {
   const SequenceFormat& format() const { return options_.format; }
   // Tokens that no translation contains.
   const std::vector<int32_t>& forbidden() const { return options_.forbidden; }
+  // Tokens that would continue the word before them.
+  const std::shared_ptr<const std::vector<int32_t>>& continuations() const { return continuations_; }
 
  private:
   void use_format(SequenceFormat format);
@@ -59,6 +61,7 @@ class Translator {
   Tokenizer tokenizer_;
   DecodeConfig config_;
   SearchOptions options_;
+  std::shared_ptr<const std::vector<int32_t>> continuations_;
   mutable std::unique_ptr<Search> search_;  // made at the first translation; keeps its caches
 };
 

@@ -45,6 +45,10 @@ class Decoder : public torch::nn::Module {
   // Stores the matrices for translating: packed, adapters merged, without gradients from here on. On the CPU.
   void pack(WeightPrecision precision);
 
+  // Uses the packed weights of `base`, of the same shapes, instead of its own: one copy in memory serves
+  // both.
+  void share_packed(const Decoder& base);
+
   std::optional<WeightPrecision> packed_precision() const { return packed_precision_; }
 
   const ModelConfig& config() const { return config_; }

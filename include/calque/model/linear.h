@@ -36,6 +36,10 @@ class Linear : public torch::nn::Module {
   void add_adapter(int64_t rank, double scale, double dropout, uint64_t seed);
   // Replaces the weight by its packed form, an adapter merged in. No gradients from here on.
   void pack(WeightPrecision precision);
+  // Uses the packed weight of `other`, of the same shape, instead of its own.
+  void share_packed(const Linear& other);
+  // Packs the adapter by itself, so that the packed weight below it stays shared.
+  void pack_adapter();
 
   torch::Tensor merged_weight() const;  // float32, an adapter merged in
   int64_t inputs() const { return inputs_; }
@@ -51,10 +55,13 @@ class Linear : public torch::nn::Module {
 
  private:
   void release_weight();
+  void release_adapter();
+  torch::Tensor multiply_packed(const torch::Tensor& x) const;
 
   int64_t inputs_, outputs_;
   std::shared_ptr<const FrozenMatrix> frozen_;
   std::shared_ptr<const PackedMatrix> packed_;
+  std::optional<PackedMatrix> packed_down_, packed_up_;  // of an adapter on a shared weight
 };
 
 }  // namespace calque

@@ -25,6 +25,9 @@ void add_adapters(Decoder& decoder, const AdapterConfig& config, uint64_t seed,
 // Merges the adapters into the weights: a plain decoder with the same output.
 std::shared_ptr<Decoder> merge_adapters(const Decoder& decoder);
 
+// Packs the adapters by themselves, on a decoder whose packed weights are shared.
+void pack_adapters(Decoder& decoder);
+
 bool has_adapters(const Decoder& decoder);
 
 }  // namespace calque

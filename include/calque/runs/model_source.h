@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,5 +29,16 @@ ModelSource find_model(const std::filesystem::path& runs, const std::string& nam
 std::unique_ptr<Translator> open_translator(const ModelSource& source,
                                             WeightPrecision precision = WeightPrecision::float32);
 int64_t parameter_count(const Translator& translator);
+
+// Opens translators for a program that keeps several. Adapters of one base model share its weights. They are
+// not merged into them, so that scores differ in rounding from open_translator's.
+class SharedModels {
+ public:
+  std::unique_ptr<Translator> open(const ModelSource& source, WeightPrecision precision);
+
+ private:
+  // By the base model's checksum; a base is freed with its last translator.
+  std::map<std::pair<std::string, WeightPrecision>, std::weak_ptr<const Decoder>> bases_;
+};
 
 }  // namespace calque

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "calque/serve/engine.h"
+#include "calque/serve/glossary_store.h"
 #include "calque/serve/http_server.h"
 #include "calque/serve/request_log.h"
 #include "calque/serve/served_models.h"
@@ -58,6 +59,7 @@ class Api {
   void check_caller(const HttpRequest& request, const Route& route) const;
   const Route& find_route(const HttpRequest& request, Parameters& parameters) const;
   void run(const Shared& exchange, const Route& route, const Parameters& parameters);
+  void in_background(std::function<void()> work);
   void answer_error(const Shared& exchange, std::exception_ptr error);
   ServedModel ready_model(const std::string& name, const std::string& precision);
   static std::vector<Route> all_routes();
@@ -89,7 +91,16 @@ class Api {
   void libretranslate_file(const Shared& exchange, const Parameters&);
   void libretranslate_download(const Shared& exchange, const Parameters& parameters);
   void deepl(const Shared& exchange, const Parameters&);
+  void deepl_languages(const Shared& exchange, const Parameters&);
+  void deepl_usage(const Shared& exchange, const Parameters&);
+  void deepl_add_glossary(const Shared& exchange, const Parameters&);
+  void deepl_list_glossaries(const Shared& exchange, const Parameters&);
+  void deepl_show_glossary(const Shared& exchange, const Parameters& parameters);
+  void deepl_glossary_entries(const Shared& exchange, const Parameters& parameters);
+  void deepl_remove_glossary(const Shared& exchange, const Parameters& parameters);
   void openai(const Shared& exchange, const Parameters&);
+  void stream_openai(const Shared& exchange, const std::shared_ptr<TranslateCall>& call,
+                     const nlohmann::json& head);
 
   using TextsDone = std::function<void(std::vector<nlohmann::json> translations)>;
   void start(const Shared& exchange, std::shared_ptr<TranslateCall> call, TextsDone done);
@@ -102,8 +113,9 @@ class Api {
   std::mutex files_mutex_;
   std::map<std::string, std::pair<std::string, std::string>> files_;  // translated files: id → name, content
   std::vector<std::string> file_order_;
-  std::atomic<int> in_background_ = 0;
-  boost::asio::thread_pool background_{1};
+  GlossaryStore glossaries_;
+  std::atomic<int> waiting_in_background_ = 0;
+  boost::asio::thread_pool background_{2};
 };
 
 // "fr" or "en" by their most frequent words and letters, and how sure that is, from 0 to 1.

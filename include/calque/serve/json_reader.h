@@ -17,6 +17,8 @@ class JsonReader {
   explicit JsonReader(const std::string& body);
   explicit JsonReader(nlohmann::json object);
 
+  const nlohmann::json& object() const { return object_; }
+
   // Absent and null are the same.
   const nlohmann::json* take(const std::string& name);
   std::string text(const std::string& name, const std::string& otherwise = "");

@@ -73,6 +73,7 @@ class ServedModels {
   std::map<std::string, Entry> entries_;
   std::deque<std::pair<std::string, WeightPrecision>> to_load_;
   bool stopping_ = false;
+  SharedModels shared_;  // used by the thread alone
   std::thread thread_;
 };
 

@@ -1,0 +1,43 @@
+// Glossary: terms whose translation is fixed. A translation without a term is searched for again, with a
+// forced prefix: the translation up to the word that attended to the source term, then the wanted term. The
+// rest follows from it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "calque/decode/translator.h"
+
+namespace calque {
+
+class Glossary {
+ public:
+  struct Term {
+    std::string source, target;
+  };
+
+  Glossary() = default;
+  // Longer source terms win over shorter ones inside them.
+  explicit Glossary(std::vector<Term> terms);
+
+  bool empty() const { return terms_.empty(); }
+  // The targets of the terms in a source text, in order; upper and lower case are the same.
+  std::vector<Term> terms_in(const std::string& source) const;
+  // True if the text contains the term as whole words; upper and lower case are the same.
+  static bool contains(const std::string& text, const std::string& term);
+
+ private:
+  std::vector<Term> terms_;
+};
+
+// Translates lines, each beginning with its prefix; missing prefixes: none.
+using TranslateLines = std::function<std::vector<Translation>(const std::vector<std::string>& lines,
+                                                              const std::vector<std::string>& prefixes)>;
+
+// Changes translations so that each has the terms of its source. Where a term had to be forced, only the best
+// translation is kept.
+void force_terms(const Glossary& glossary, const Translator& translator,
+                 std::vector<Translation>& translations, const TranslateLines& translate);
+
+}  // namespace calque

@@ -1,0 +1,421 @@
+#include "calque/decode/markup.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "calque/base/text.h"
+#include "calque/base/unicode.h"
+
+namespace calque {
+namespace {
+
+constexpr std::array inline_tags = {"a",    "abbr", "b",    "bdi",  "bdo",   "big",  "cite",   "data",
+                                    "del",  "dfn",  "em",   "font", "i",     "img",  "ins",    "kbd",
+                                    "mark", "q",    "s",    "samp", "small", "span", "strike", "strong",
+                                    "sub",  "sup",  "time", "tt",   "u",     "var",  "wbr"};
+constexpr std::array void_tags = {"img", "wbr"};  // those among the inline ones that enclose nothing
+constexpr std::array copied_tags = {"script", "style", "code", "pre", "textarea", "svg", "math"};
+
+template <size_t size>
+bool lists(const std::array<const char*, size>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The names of HTML 4 for U+00A0 … U+00FF, in order.
+constexpr std::array latin1_names = {
+    "nbsp",   "iexcl",  "cent",   "pound",  "curren", "yen",    "brvbar", "sect",   "uml",    "copy",
+    "ordf",   "laquo",  "not",    "shy",    "reg",    "macr",   "deg",    "plusmn", "sup2",   "sup3",
+    "acute",  "micro",  "para",   "middot", "cedil",  "sup1",   "ordm",   "raquo",  "frac14", "frac12",
+    "frac34", "iquest", "Agrave", "Aacute", "Acirc",  "Atilde", "Auml",   "Aring",  "AElig",  "Ccedil",
+    "Egrave", "Eacute", "Ecirc",  "Euml",   "Igrave", "Iacute", "Icirc",  "Iuml",   "ETH",    "Ntilde",
+    "Ograve", "Oacute", "Ocirc",  "Otilde", "Ouml",   "times",  "Oslash", "Ugrave", "Uacute", "Ucirc",
+    "Uuml",   "Yacute", "THORN",  "szlig",  "agrave", "aacute", "acirc",  "atilde", "auml",   "aring",
+    "aelig",  "ccedil", "egrave", "eacute", "ecirc",  "euml",   "igrave", "iacute", "icirc",  "iuml",
+    "eth",    "ntilde", "ograve", "oacute", "ocirc",  "otilde", "ouml",   "divide", "oslash", "ugrave",
+    "uacute", "ucirc",  "uuml",   "yacute", "thorn",  "yuml"};
+constexpr std::array<std::pair<const char*, char32_t>, 16> other_names = {{{"amp", U'&'},
+                                                                           {"lt", U'<'},
+                                                                           {"gt", U'>'},
+                                                                           {"quot", U'"'},
+                                                                           {"apos", U'\''},
+                                                                           {"OElig", U'Œ'},
+                                                                           {"oelig", U'œ'},
+                                                                           {"euro", U'€'},
+                                                                           {"hellip", U'…'},
+                                                                           {"ndash", U'–'},
+                                                                           {"mdash", U'—'},
+                                                                           {"lsquo", U'‘'},
+                                                                           {"rsquo", U'’'},
+                                                                           {"ldquo", U'“'},
+                                                                           {"rdquo", U'”'},
+                                                                           {"nnbsp", U'\u202f'}}};
+
+// 0: not a character.
+char32_t referenced(const std::string& name) {
+  if (name.starts_with('#')) {
+    const bool hexadecimal = name.size() > 1 && (name[1] | 0x20) == 'x';
+    const char* digits = name.c_str() + (hexadecimal ? 2 : 1);
+    char* end = nullptr;
+    const unsigned long value = std::strtoul(digits, &end, hexadecimal ? 16 : 10);
+    const bool valid =
+        end != digits && *end == 0 && value > 0 && value <= 0x10FFFF && (value < 0xD800 || value > 0xDFFF);
+    return valid ? static_cast<char32_t>(value) : 0;
+  }
+  const auto latin1 = std::find(latin1_names.begin(), latin1_names.end(), name);
+  if (latin1 != latin1_names.end()) return static_cast<char32_t>(0xA0 + (latin1 - latin1_names.begin()));
+  const auto other = std::find_if(other_names.begin(), other_names.end(),
+                                  [&](const auto& one) { return one.first == name; });
+  return other == other_names.end() ? 0 : other->second;
+}
+
+std::string lower_ascii(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+  return text;
+}
+
+constexpr std::string_view closing_marks = ".,;:!?";
+constexpr size_t deepest_nesting = 50;  // of elements in a sentence; deeper ones end it
+
+bool is_white(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f'; }
+
+struct Tag {
+  std::string text, name;
+  bool closes = false, is_single = false, is_copied = false;
+};
+
+// The tag, comment or declaration at `at`, which is '<'. No text: it is a plain character.
+Tag read_tag(const std::string& document, size_t at) {
+  Tag tag;
+  const auto whole = [&](const char* end, size_t length) {
+    const size_t found = document.find(end, at);
+    tag.text = document.substr(at, found == std::string::npos ? found : found + length - at);
+    tag.is_single = true;
+  };
+  if (document.compare(at, 4, "<!--") == 0) return whole("-->", 3), tag;
+  if (document.compare(at, 9, "<![CDATA[") == 0) return whole("]]>", 3), tag;
+  if (document.compare(at, 2, "<!") == 0 || document.compare(at, 2, "<?") == 0) return whole(">", 1), tag;
+  size_t from = at + 1;
+  tag.closes = from < document.size() && document[from] == '/';
+  if (tag.closes) ++from;
+  size_t end = from;
+  while (end < document.size() && !is_white(document[end]) && document[end] != '>' && document[end] != '/' &&
+         document[end] != '<')
+    ++end;
+  const auto first = end > from ? static_cast<unsigned char>(document[from]) : 0u;
+  const bool is_name = (first | 0x20u) >= 'a' && (first | 0x20u) <= 'z';
+  if (!is_name && first != '_' && first < 128) return {};
+  tag.name = document.substr(from, end - from);
+  for (char quote = 0; end < document.size(); ++end) {  // '>' inside an attribute's quotes does not end it
+    const char c = document[end];
+    if (quote != 0) {
+      quote = c == quote ? '\0' : quote;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '<') {
+      return {};
+    } else if (c == '>') {
+      tag.text = document.substr(at, end + 1 - at);
+      tag.is_single = document[end - 1] == '/';
+      const std::string lower = lower_ascii(tag.text);
+      tag.is_copied = lower.find("translate=\"no\"") != std::string::npos ||
+                      lower.find("notranslate") != std::string::npos;
+      return tag;
+    }
+  }
+  return {};  // never closed
+}
+
+}  // namespace
+
+std::string decode_entities(const std::string& text) {
+  std::string decoded;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = text[at] == '&' ? text.find(';', at) : std::string::npos;
+    const char32_t found =
+        end != std::string::npos && end - at < 12 ? referenced(text.substr(at + 1, end - at - 1)) : 0;
+    if (found != 0) {
+      decoded += to_utf8(std::u32string(1, found));
+      at = end + 1;
+    } else {
+      decoded += text[at++];
+    }
+  }
+  return decoded;
+}
+
+std::string encode_entities(const std::string& text) {
+  std::string encoded;
+  for (const char c : text) {
+    if (c == '&') {
+      encoded += "&amp;";
+    } else if (c == '<') {
+      encoded += "&lt;";
+    } else if (c == '>') {
+      encoded += "&gt;";
+    } else {
+      encoded += c;
+    }
+  }
+  return encoded;
+}
+
+// Collects a segment: its text and the elements in it, until a tag that ends sentences.
+struct Markup::Reader {
+  Markup& markup;
+  std::string between = {};  // copied since the last segment
+  std::string raw = {};      // the segment so far, as it is in the document
+  std::string text = {};     // the same without tags, decoded
+  size_t words = 0;          // begun so far
+  bool in_word = false;
+  std::vector<Span> open = {{}};  // the segment, and the elements that are open in it
+  std::vector<std::string> names = {""};
+
+  void add_text(const std::string& given) {
+    raw += given;
+    const std::string decoded = decode_entities(given);
+    for (const char32_t point : code_points(decoded)) {
+      words += !is_space(point) && !in_word;
+      in_word = !is_space(point);
+    }
+    text += decoded;
+  }
+
+  void add_single(const std::string& verbatim) {
+    raw += verbatim;
+    if (words == 0 && open.size() == 1 && open.front().children.empty()) {  // before the segment
+      between += raw;
+      raw.clear();
+      text.clear();
+      return;
+    }
+    Span span{verbatim, "", words, words};
+    span.follows_a_word = in_word;
+    span.end_offset = text.size();
+    open.back().children.push_back(std::move(span));
+  }
+
+  void open_tag(const Tag& tag) {
+    raw += tag.text;
+    open.push_back({tag.text, "", in_word ? words - 1 : words, 0});  // inside a word: the whole word
+    names.push_back(lower_ascii(tag.name));
+  }
+
+  void close_top(const std::string& closing) {
+    Span span = std::move(open.back());
+    open.pop_back();
+    names.pop_back();
+    span.close = closing;
+    span.end = std::max(words, span.begin);
+    span.end_offset = text.size();
+    open.back().children.push_back(std::move(span));
+  }
+
+  // False: its opening tag is not in this segment.
+  bool close_tag(const Tag& tag) {
+    const std::string name = lower_ascii(tag.name);
+    if (std::find(names.begin() + 1, names.end(), name) == names.end()) return false;
+    raw += tag.text;
+    while (names.back() != name) close_top("");
+    close_top(tag.text);
+    return true;
+  }
+
+  // Elements that are still open are closed by no tag of this segment.
+  void end_segment() {
+    while (open.size() > 1) close_top("");
+    std::string cleaned = clean_text(text);
+    if (cleaned.empty()) {
+      between += raw;
+    } else {
+      std::vector<Span> trailing;  // single tags behind the last word
+      for (auto& tags = open.front().children; !tags.empty() && tags.back().is_single() &&
+                                               tags.back().begin == words && !tags.back().follows_a_word;
+           tags.pop_back())
+        trailing.push_back(std::move(tags.back()));
+      const std::u32string points = code_points(text);
+      const auto first = std::find_if_not(points.begin(), points.end(), is_space);
+      const auto last = std::find_if_not(points.rbegin(), points.rend(), is_space).base();
+      markup.parts_.push_back({between + to_utf8(std::u32string(points.begin(), first)), true});
+      markup.texts_.push_back(std::move(cleaned));
+      for (Span& span : open.front().children) mark_neighbours(span);
+      markup.inside_.push_back(std::move(open.front().children));
+      between = to_utf8(std::u32string(last, points.end()));
+      add_trailing(trailing);
+    }
+    raw.clear();
+    text.clear();
+    words = 0;
+    in_word = false;
+    open.assign(1, {});
+  }
+
+  // Puts the tags back between the white space at the end.
+  void add_trailing(const std::vector<Span>& tags) {
+    const size_t end_of_words = text.size() - between.size();
+    for (const Span& tag : tags)  // the last one first
+      between.insert(std::min(between.size(), tag.end_offset - std::min(tag.end_offset, end_of_words)),
+                     tag.open);
+  }
+
+  void mark_neighbours(Span& span) const {
+    const size_t end = span.end_offset;
+    span.before_punctuation = end > 0 && end < text.size() && !is_white(text[end - 1]) &&
+                              closing_marks.find(text[end]) != std::string_view::npos;
+    span.precedes_a_word = end < text.size() && !is_white(text[end]);
+    for (Span& child : span.children) mark_neighbours(child);
+  }
+};
+
+Markup::Markup(const std::string& document, const MarkupOptions& options) {
+  Reader reader{*this};
+  const std::string lower = lower_ascii(document);
+  size_t text_from = 0;
+  for (size_t at = 0; at < document.size();) {
+    const Tag tag = document[at] == '<' ? read_tag(document, at) : Tag{};
+    if (tag.text.empty()) {
+      ++at;
+      continue;
+    }
+    reader.add_text(document.substr(text_from, at - text_from));
+    at += tag.text.size();
+    const std::string name = lower_ascii(tag.name);
+    const bool copies =
+        tag.is_copied || options.ignored.contains(name) || (options.is_html && lists(copied_tags, name));
+    const bool breaks = options.is_html
+                            ? !name.empty() && !lists(inline_tags, name) && !lists(copied_tags, name)
+                            : options.breaking.contains(name);
+    if (copies && !breaks && !tag.closes && !tag.is_single) {
+      const size_t end = lower.find("</" + name, at);
+      const size_t close = end == std::string::npos ? end : document.find('>', end);
+      const size_t stop = close == std::string::npos ? document.size() : close + 1;
+      reader.add_single(tag.text + document.substr(at, stop - at));
+      at = stop;
+    } else if (breaks || reader.open.size() > deepest_nesting || (tag.closes && !reader.close_tag(tag))) {
+      reader.end_segment();
+      reader.between += tag.text;
+    } else if (!tag.closes && (tag.is_single || lists(void_tags, name))) {
+      reader.add_single(tag.text);
+    } else if (!tag.closes) {
+      reader.open_tag(tag);
+    }
+    text_from = at;
+  }
+  reader.add_text(document.substr(text_from));
+  reader.end_segment();
+  parts_.push_back({reader.between, false});
+}
+
+namespace {
+
+double attended(const std::vector<double>& weights, size_t begin, size_t end) {
+  double sum = 0;
+  for (size_t i = begin; i < std::min(end, weights.size()); ++i) sum += weights[i];
+  return sum;
+}
+
+size_t best_source(const std::vector<double>& weights) {
+  return static_cast<size_t>(std::max_element(weights.begin(), weights.end()) - weights.begin());
+}
+
+}  // namespace
+
+// The tags of a segment beside the words of its translation.
+struct Markup::Placement {
+  const AlignedText& text;
+  std::vector<std::string> before, inside_end, after;  // `inside_end`: before a word's last punctuation
+
+  explicit Placement(const AlignedText& aligned)
+      : text(aligned),
+        before(aligned.words.size() + 1),
+        inside_end(aligned.words.size() + 1),
+        after(aligned.words.size() + 1) {}
+
+  // The words of the translation, among `low` … `high` - 1, that a span goes around.
+  std::pair<size_t, size_t> find(const Span& span, size_t low, size_t high) const {
+    if (span.is_single()) {  // before the first word that attends to what followed it
+      size_t at = low;
+      while (at < high && best_source(text.weights[at]) < span.begin) ++at;
+      return {at, at};
+    }
+    size_t first = high, last = low, most = low;
+    double highest = -1;
+    for (size_t t = low; t < high; ++t) {
+      const double weight = attended(text.weights[t], span.begin, span.end);
+      if (weight > highest) {
+        highest = weight;
+        most = t;
+      }
+      const size_t source = best_source(text.weights[t]);
+      if (source < span.begin || source >= span.end) continue;
+      first = std::min(first, t);
+      last = t + 1;
+    }
+    if (first < last) return {first, last};
+    return {most, std::min(most + 1, high)};
+  }
+
+  // Siblings in the order of the translation; where two overlap, the first keeps the words.
+  void add(const std::vector<Span>& spans, size_t low, size_t high) {
+    std::vector<std::pair<std::pair<size_t, size_t>, const Span*>> placed;
+    for (const Span& span : spans) placed.emplace_back(find(span, low, high), &span);
+    std::stable_sort(placed.begin(), placed.end(),
+                     [](const auto& a, const auto& b) { return a.first.first < b.first.first; });
+    size_t free = low;
+    for (const auto& [range, span] : placed) {
+      const size_t first = std::max(free, range.first), last = std::max(first, range.second);
+      if (span->is_single()) {
+        add_single(*span, first);
+        continue;
+      }
+      before[first] += span->open;
+      add(span->children, first, last);
+      std::string& close = first == last              ? before[first]
+                           : span->before_punctuation ? inside_end[last - 1]
+                                                      : after[last - 1];
+      close += span->close;
+      free = last;
+    }
+  }
+
+  // With the spaces that it had.
+  void add_single(const Span& span, size_t at) {
+    const bool at_end = at == text.words.size();
+    if (at > 0 && span.follows_a_word && !span.precedes_a_word) {
+      after[at - 1] += span.open;
+    } else if (at_end) {
+      before[at] += (at > 0 && !span.follows_a_word ? " " : "") + span.open;
+    } else {
+      before[at] += span.open + (span.precedes_a_word ? "" : " ");
+    }
+  }
+
+  std::string join() const {
+    std::string joined;
+    for (size_t i = 0; i < text.words.size(); ++i) {
+      const std::string& word = text.words[i];
+      const size_t end = inside_end[i].empty() ? word.size() : word.find_last_not_of(closing_marks) + 1;
+      joined += (i > 0 ? " " : "") + before[i] + encode_entities(word.substr(0, end)) + inside_end[i] +
+                encode_entities(word.substr(end)) + after[i];
+    }
+    return joined + before.back();
+  }
+};
+
+std::string Markup::join(const std::vector<AlignedText>& translations) const {
+  std::string document;
+  size_t segment = 0;
+  for (const Part& part : parts_) {
+    document += part.verbatim;
+    if (!part.has_segment) continue;
+    Placement placement(translations.at(segment));
+    placement.add(inside_[segment], 0, translations[segment].words.size());
+    document += placement.join();
+    ++segment;
+  }
+  return document;
+}
+
+}  // namespace calque
