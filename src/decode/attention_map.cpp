@@ -9,6 +9,20 @@
 #include "calque/model/decoder.h"
 
 namespace calque {
+
+std::vector<std::vector<double>> AttentionMap::alignment() const {
+  std::vector<double> sums(source.size(), 0.0);
+  for (const auto& row : weights) {
+    for (size_t s = 0; s < row.size(); ++s) sums[s] += row[s];
+  }
+  auto relative = weights;
+  for (auto& row : relative) {
+    for (size_t s = 0; s < row.size(); ++s)
+      row[s] = sums[s] > 0 ? row[s] * static_cast<double>(weights.size()) / sums[s] : 0;
+  }
+  return relative;
+}
+
 AttentionMap map_attention(const Decoder& decoder, const Tokenizer& tokenizer, const SequenceFormat& format,
                            const std::vector<int32_t>& source, const std::vector<int32_t>& target,
                            const AttentionHead& which) {

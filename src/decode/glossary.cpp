@@ -44,13 +44,14 @@ size_t words_before(const Translator& translator, const Forced& forced, size_t w
   const Tokenizer& tokenizer = translator.tokenizer();
   const AttentionMap map = map_attention(translator.decoder(), tokenizer, translator.format(),
                                          tokenizer.encode(forced.source), forced.hypothesis.tokens);
+  const auto weights = map.alignment();
   const size_t mapped = map.target.size() - 1;  // without the end
   size_t best = std::min(kept, words);
   double highest = -1;
   for (size_t word = best; word < words; ++word) {
     const size_t row = word * mapped / words;  // a tokenizer may see other words than a person does
     double weight = 0;
-    for (size_t s = begin; s < std::min(end, map.source.size()); ++s) weight += map.weights[row][s];
+    for (size_t s = begin; s < std::min(end, map.source.size()); ++s) weight += weights[row][s];
     if (weight > highest) {
       highest = weight;
       best = word;

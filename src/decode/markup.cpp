@@ -262,8 +262,12 @@ struct Markup::Reader {
 
   void mark_neighbours(Span& span) const {
     const size_t end = span.end_offset;
-    span.before_punctuation = end > 0 && end < text.size() && !is_white(text[end - 1]) &&
-                              closing_marks.find(text[end]) != std::string_view::npos;
+    size_t next = end;  // French puts a space before some marks
+    for (const std::string_view space : {" ", "\u00a0", "\u202f"}) {
+      if (text.compare(end, space.size(), space) == 0) next = end + space.size();
+    }
+    span.before_punctuation = end > 0 && next < text.size() && !is_white(text[end - 1]) &&
+                              closing_marks.find(text[next]) != std::string_view::npos;
     span.precedes_a_word = end < text.size() && !is_white(text[end]);
     for (Span& child : span.children) mark_neighbours(child);
   }

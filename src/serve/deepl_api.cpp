@@ -19,7 +19,7 @@ json glossary_json(const StoredGlossary& glossary) {
           {"ready", true},
           {"source_lang", "fr"},
           {"target_lang", "en"},
-          {"creation_time", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(glossary.created))},
+          {"creation_time", fmt::format("{:%Y-%m-%dT%H:%M:%S}.000000Z", fmt::gmtime(glossary.created))},
           {"entry_count", glossary.terms.size()}};
 }
 

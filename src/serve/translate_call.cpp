@@ -36,6 +36,7 @@ AlignedText align(const Translator& translator, const Translation& translation) 
     if (!part.tokens.empty()) {
       map = map_attention(translator.decoder(), tokenizer, translator.format(), tokenizer.encode(source),
                           part.tokens);
+      map.weights = map.alignment();
       map.target.pop_back();  // the end
     }
     for (size_t word = 0; word < map.target.size(); ++word) {

@@ -105,6 +105,8 @@ TEST(Markup, ASingleTagStandsBeforeWhatFollowedIt) {
 
 TEST(Markup, AnElementThatEndedBeforePunctuationStillDoes) {
   EXPECT_EQ(Markup("Voici <b>Paris</b>.").join({same_order("Here's London.")}), "Here's <b>London</b>.");
+  EXPECT_EQ(Markup("Voici <b>Paris</b> !").join({aligned("Here's London!", {0, 1}, 3)}),
+            "Here's <b>London</b>!");
   EXPECT_EQ(Markup("Voici <b>Paris.</b>").join({same_order("Here's London.")}), "Here's <b>London.</b>");
   EXPECT_EQ(Markup("Voici <i><b>Paris</b></i>!").join({same_order("Here's London!")}),
             "Here's <i><b>London</b></i>!");

@@ -16,6 +16,10 @@ struct AttentionMap {
   std::vector<std::string> source;           // words
   std::vector<std::string> target;           // words, and the end
   std::vector<std::vector<double>> weights;  // [target][source], each row summing to 1
+
+  // The weights, each relative to the mean over the target of its source word. Every word attends a lot to
+  // some source words (attention sinks); which word belongs to which shows against that background.
+  std::vector<std::vector<double>> alignment() const;
 };
 
 // Which attention to look at; nothing: the mean over all.
