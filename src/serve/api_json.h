@@ -14,6 +14,9 @@ namespace calque {
 
 std::string json_text(const nlohmann::json& value);
 
+// /v1/runs/{name} → "", v1, runs, {name}
+std::vector<std::string> parts_of_path(const std::string& path);
+
 // All but `shots`, a file, and `batch`, which the server decides.
 Fields request_decode_fields(DecodeConfig& config);
 
