@@ -146,6 +146,12 @@ def main():
     pairs = "Le chat dort.\tThe cat sleeps.\tx\n\n\u00a0Il lit.\r\tHe reads.\x01\n".encode()
     (folder("corpus") / "plain").write_bytes(pairs)
     (folder("corpus") / "gzip").write_bytes(gzip.compress(pairs, mtime=0))
+    requests = [b'{"text": ["Le chat.", "b"], "beam": 3, "sample": true, "top_p": 0.5}', b"text=a%20b&text=c&target_lang=EN",
+                b'x\n--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\nun\r\n--x--\r\n', b"a=1&b=%26",
+                b'chat\tcat\n"a, b","say ""c"""\n', "<p>Le <b>chat <i>noir</i></b> dort&nbsp;!</p><pre>x</pre><img a='>'>é".encode(),
+                b"<p>un <x>deux</x></p><![CDATA[ a ]]><e/>"]
+    for i, body in enumerate(requests):
+        (folder("request") / str(i)).write_bytes(bytes([i]) + body)
     for path in CONFIGS.glob("*.yaml"):
         shutil.copy(path, folder("config"))
     for path in (HERE / "findings").glob("*/*"):
