@@ -2,11 +2,15 @@
 """calque serve, as its clients meet it: the same translations as `calque translate`, streams, the calls of other servers'
 clients, mistakes, limits, and the end. All on loopback."""
 import concurrent.futures
+import contextlib
+import http.client
 import json
 import pathlib
 import re
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -14,6 +18,7 @@ import unittest
 
 from server import CALQUE, MODEL, Server
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 SENTENCES = ["Le chat dort sur la chaise.", "Où est la gare ?", "", "Il a mangé une pomme hier."] * 3
 
 
@@ -99,12 +104,29 @@ class ServeTest(unittest.TestCase):
         path = answer["translatedFileUrl"].split("/", 3)[3]
         self.assertEqual(self.call("GET", "/" + path), (200, text))
 
+    def test_terms_of_a_glossary_are_in_the_translation(self):
+        text = self.translate(text=[SENTENCES[0], SENTENCES[1]], glossary={"chat": "feline", "gare": "railway station"})["translations"]
+        self.assertIn("feline", text[0]["text"].lower())
+        self.assertIn("railway station", text[1]["text"].lower())
+
+    def test_tags_keep_their_places(self):
+        plain = self.translate(text=SENTENCES[0])["translations"][0]["text"]
+        html = f"<div class='a'><p>{SENTENCES[0]}</p><br><script>x < 1</script></div>"
+        text = self.translate(text=html, format="html")["translations"][0]["text"]
+        self.assertEqual(text, html.replace(SENTENCES[0], plain))
+        text = self.translate(text="Le <b>chat</b> dort.", format="html")["translations"][0]["text"]
+        self.assertEqual((text.count("<b>"), text.count("</b>")), (1, 1))
+        status, answer = self.call("POST", "/translate", {"q": html, "source": "fr", "target": "en", "format": "html"})
+        self.assertEqual((status, answer["translatedText"]), (200, html.replace(SENTENCES[0], plain)))
+        self.assertEqual(self.translate(text="<hr>", format="html")["translations"][0]["text"], "<hr>")
+
     def test_mistakes_are_named(self):
         for body, status, part in [("{", 400, "JSON"), ("[" * 10_000, 400, "nested"), ("[]", 400, "object"), ({}, 400, "text is missing"),
                                    ({"text": 5}, 400, "text"), ({"text": "a", "bean": 4}, 400, "did you mean beam?"),
                                    ({"text": "a", "beam": "4"}, 400, "beam"), ({"text": "a", "beam": 0}, 400, "beam"),
                                    ({"text": "a", "beam": 1e300}, 400, "beam"), ({"text": "a", "model": "x"}, 404, "model x"),
-                                   ({"text": "a", "precision": "int4"}, 400, "precision"), (b'{"text": "\xff"}', 400, "JSON")]:
+                                   ({"text": "a", "precision": "int4"}, 400, "precision"), ({"text": "a", "format": "pdf"}, 400, "format"),
+                                   ({"text": "a", "glossary": {"b": 1}}, 400, "glossary"), ({"text": "a", "prefix": "word " * 900}, 400, "prefix"), (b'{"text": "\xff"}', 400, "JSON")]:
             found, answer = self.call("POST", "/v1/translate", body)
             self.assertEqual(found, status, (body, answer))
             self.assertIn(part, answer["error"]["message"])
@@ -185,6 +207,44 @@ class OtherServersTest(unittest.TestCase):
             self.assertEqual(first.result()[0], 200)
         server.process.communicate(timeout=60)
         self.assertEqual(server.process.returncode, 0)
+
+    @unittest.skipUnless(shutil.which("nginx") or pathlib.Path("/usr/sbin/nginx").exists(), "nginx is not installed")
+    def test_the_nginx_example_of_the_docs_serves_tls(self):
+        example = re.search("```nginx\n(.*?)```", (ROOT / "docs/serve.md").read_text(), re.S).group(1)
+        with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
+            token, key, certificate = (pathlib.Path(folder, name) for name in ("token", "key", "certificate"))
+            token.write_text("long-enough-token\n")
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=translate.example.com", "-keyout",
+                            key, "-out", certificate], check=True, capture_output=True)
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+            free.close()
+            server = Server("--token", str(token), "--allow-host", "translate.example.com")
+            example = (example.replace("listen 443 ssl", f"listen 127.0.0.1:{port} ssl").replace(":8080", f":{server.port}")
+                       .replace("/etc/ssl/translate.example.com.pem", str(certificate))
+                       .replace("/etc/ssl/translate.example.com.key", str(key)))
+            config = pathlib.Path(folder, "nginx.conf")
+            temporary = "".join(f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+            config.write_text(f"pid {folder}/pid; error_log {folder}/errors; daemon off; worker_processes 1; events {{}}\n"
+                              f"http {{ access_log off; {temporary}\n{example} }}\n")
+            proxy = subprocess.Popen([shutil.which("nginx") or "/usr/sbin/nginx", "-c", config], stderr=subprocess.DEVNULL)
+            try:
+                for _ in range(100):
+                    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                        break
+                    time.sleep(0.05)
+                connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=30, context=ssl._create_unverified_context())
+                connection.request("POST", "/v1/translate", json.dumps({"text": SENTENCES[0], "stream": True}),
+                                   {"Host": "translate.example.com", "Authorization": "Bearer long-enough-token"})
+                answer = connection.getresponse()
+                self.assertEqual(answer.status, 200)
+                self.assertIn("event: done", answer.read().decode())
+                connection.request("GET", "/v1/models", headers={"Host": "translate.example.com"})
+                self.assertEqual(connection.getresponse().status, 401)
+            finally:
+                proxy.terminate()
+                proxy.wait(30)
+                server.stop()
 
     def test_addresses_that_others_reach_need_a_token(self):
         done = subprocess.run([CALQUE, "serve", MODEL, "--host", "0.0.0.0", "--port", "0"], capture_output=True, text=True, timeout=60)

@@ -39,7 +39,11 @@ install(FILES configs/demo.yaml configs/few-scratch.yaml configs/few-finetuned.y
 install(DIRECTORY data/everyday DESTINATION ${CMAKE_INSTALL_DATADIR}/calque/data)
 install(DIRECTORY checkpoints/base DESTINATION ${CMAKE_INSTALL_DATADIR}/calque/checkpoints)
 
-if(CALQUE_BUNDLE_LIBTORCH)
+if(CALQUE_BUNDLE_LIBTORCH)  # the Debian package
+  install(FILES tools/systemd/calque.service DESTINATION lib/systemd/system)
+  install(FILES tools/systemd/calque.default DESTINATION /etc/default RENAME calque)
+  set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/conffiles)
+  file(WRITE ${PROJECT_BINARY_DIR}/conffiles "/etc/default/calque\n")
   set(bundle ${CMAKE_INSTALL_LIBDIR}/calque)
   file(GLOB torch_libraries ${TORCH_INSTALL_PREFIX}/lib/libtorch.so ${TORCH_INSTALL_PREFIX}/lib/libtorch_cpu.so
        ${TORCH_INSTALL_PREFIX}/lib/libc10.so ${TORCH_INSTALL_PREFIX}/lib/libgomp*.so*
