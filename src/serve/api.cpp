@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <sstream>
 
 #include "api_json.h"
@@ -65,10 +66,15 @@ std::string json_text(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-Api::Api(Engine& engine, ServedModels& models, ApiOptions options)
-    : engine_(engine), models_(models), options_(std::move(options)), routes_(all_routes()) {}
+struct Api::Background {
+  boost::asio::thread_pool threads{2};
+};
 
-Api::~Api() { background_.join(); }
+Api::Api(Engine& engine, ServedModels& models, ApiOptions options)
+    : engine_(engine), models_(models), options_(std::move(options)), routes_(all_routes()),
+      background_(std::make_unique<Background>()) {}
+
+Api::~Api() { background_->threads.join(); }
 
 // Who may call: DNS rebinding and pages of other sites are refused, then the token is checked.
 void Api::check_caller(const HttpRequest& request, const Route& route) const {
@@ -202,7 +208,7 @@ void Api::run(const Shared& exchange, const Route& route, const Parameters& para
 
 void Api::in_background(std::function<void()> work) {
   ++waiting_in_background_;
-  boost::asio::post(background_, [this, work = std::move(work)] {
+  boost::asio::post(background_->threads, [this, work = std::move(work)] {
     omp_set_num_threads(1);  // of this thread: translating goes on meanwhile
     work();
     --waiting_in_background_;

@@ -2,7 +2,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <boost/asio/post.hpp>
 #include <cmath>
 #include <fstream>
 #include <random>

@@ -2,7 +2,6 @@
 // describes them; /openapi.json lists them.
 #pragma once
 
-#include <boost/asio/thread_pool.hpp>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -115,7 +114,8 @@ class Api {
   std::vector<std::string> file_order_;
   GlossaryStore glossaries_;
   std::atomic<int> waiting_in_background_ = 0;
-  boost::asio::thread_pool background_{2};
+  struct Background;  // two threads
+  std::unique_ptr<Background> background_;
 };
 
 // "fr" or "en" by their most frequent words and letters, and how sure that is, from 0 to 1.
