@@ -3,10 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "calque/base/error.h"
-#include "calque/base/file.h"
 #include "calque/base/hash.h"
-#include "temporary_folder.h"
+#include "checkpoint/small_checkpoint.h"
 
 namespace calque {
 namespace {
@@ -15,17 +13,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::HasSubstr;
 
-const fs::path golden_llama = fs::path(CALQUE_SOURCE_FOLDER) / "tests/golden/models/llama";
-
-template <class Function>
-std::string refusal_of(const Function& function) {
-  try {
-    function();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
+const fs::path golden_llama = golden_models / "llama";
 
 // A checkpoint with adapters, whose settings are changed by `change`, on the golden Llama.
 fs::path adapted(const TemporaryFolder& folder, const std::function<void(json& own)>& change) {
@@ -46,7 +34,7 @@ fs::path adapted(const TemporaryFolder& folder, const std::function<void(json& o
 TEST(Checkpoint, SettingsOfAdaptersAreChecked) {
   const TemporaryFolder folder;
   const auto with = [&](const std::function<void(json & own)>& change) {
-    return refusal_of([&] { Checkpoint(adapted(folder, change)).make_decoder(); });
+    return refusal([&] { Checkpoint(adapted(folder, change)).make_decoder(); });
   };
   EXPECT_THAT(with([](json&) {}), HasSubstr("adapter_"));  // only the adapters are missing
   EXPECT_THAT(with([](json& own) { own["lora"]["rank"] = int64_t{1} << 40; }), HasSubstr("out of range"));
@@ -56,7 +44,7 @@ TEST(Checkpoint, SettingsOfAdaptersAreChecked) {
   EXPECT_THAT(with([](json& own) { own["lora"]["target_modules"] = 3; }), HasSubstr("wrong type"));
   EXPECT_THAT(with([](json& own) { own["base"] = 3; }), HasSubstr("wrong type"));
   const fs::path hash = adapted(folder, [](json& own) { own["base_hash"] = json::array(); });
-  EXPECT_THAT(refusal_of([&] { Checkpoint(hash).adapter_base_hash(); }), HasSubstr("wrong type"));
+  EXPECT_THAT(refusal([&] { Checkpoint(hash).adapter_base_hash(); }), HasSubstr("wrong type"));
 }
 
 TEST(Checkpoint, TheSizeOfAdaptedModelsIsCheckedAgainstTheBase) {
@@ -66,8 +54,7 @@ TEST(Checkpoint, TheSizeOfAdaptedModelsIsCheckedAgainstTheBase) {
   config["vocab_size"] = 90'000'000;
   config["intermediate_size"] = 90'000'000;
   folder.write("adapted/config.json", config.dump());
-  EXPECT_THAT(refusal_of([&] { Checkpoint(checkpoint).make_decoder(); }),
-              HasSubstr("its configuration needs"));
+  EXPECT_THAT(refusal([&] { Checkpoint(checkpoint).make_decoder(); }), HasSubstr("its configuration needs"));
 }
 
 TEST(Checkpoint, ProgressThatIsNoObjectIsRefused) {
@@ -75,7 +62,7 @@ TEST(Checkpoint, ProgressThatIsNoObjectIsRefused) {
   const fs::path checkpoint = adapted(folder, [](json&) {});
   for (const char* progress : {"[1]", "{", "3"}) {
     write_safetensors(checkpoint / "state.safetensors", {}, {{"progress", progress}});
-    EXPECT_THAT(refusal_of([&] { Checkpoint(checkpoint).progress(); }), HasSubstr("JSON")) << progress;
+    EXPECT_THAT(refusal([&] { Checkpoint(checkpoint).progress(); }), HasSubstr("JSON")) << progress;
   }
 }
 
@@ -85,11 +72,42 @@ TEST(Checkpoint, AManifestMayNotNameFilesOfOtherFolders) {
   folder.write("secret", "kept");
   for (const char* name : {"../secret", "/etc/hostname", "..", "a/b", ""}) {
     folder.write("adapted/manifest.json", json{{name, "0"}}.dump());
-    EXPECT_THAT(refusal_of([&] { link_checkpoint(checkpoint, folder / "linked"); }),
+    EXPECT_THAT(refusal([&] { link_checkpoint(checkpoint, folder / "linked"); }),
                 HasSubstr("is not the name of a file in the same folder"))
         << name;
   }
   EXPECT_FALSE(fs::exists(folder / "linked"));
+}
+
+TEST(Checkpoint, ADamagedConfigurationIsNamed) {
+  const TemporaryFolder folder;
+  const fs::path own = own_checkpoint(folder);
+  std::string text = read_file(own / "config.json");
+  const std::string heads = "\"num_attention_heads\": 4";
+  ASSERT_NE(text.find(heads), std::string::npos);
+  text.replace(text.find(heads) + heads.size() - 1, 1, "5");
+  folder.write("own/config.json", text);
+  const std::string file = (own / "config.json").string();
+  EXPECT_EQ(refusal([&] { Checkpoint{own}; }),
+            file + ": damaged: its checksum differs from the one in manifest.json");
+  fs::remove(own / "manifest.json");  // then only the values can tell
+  EXPECT_EQ(refusal([&] { Checkpoint{own}; }),
+            file + ": model.heads=5 is not a multiple of model.kv_heads=2");
+}
+
+TEST(Checkpoint, WeightsThatAreNotFiniteAreNamed) {
+  const TemporaryFolder folder;
+  const fs::path own = own_checkpoint(folder);
+  fs::remove(own / "manifest.json");
+  NamedTensors tensors;
+  const Safetensors file(own / "model.safetensors");
+  for (const auto& [name, entry] : file.entries()) tensors.emplace_back(name, file.tensor(name).clone());
+  for (auto& [name, tensor] : tensors) {
+    if (name == "model.norm.weight") tensor[3] = std::nan("");
+  }
+  write_safetensors(own / "model.safetensors", tensors, {});
+  EXPECT_THAT(refusal([&] { Checkpoint(own).make_decoder(); }),
+              HasSubstr("model.norm.weight contains NaN or infinite values"));
 }
 
 }  // namespace calque

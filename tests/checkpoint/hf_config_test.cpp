@@ -1,13 +1,9 @@
 #include "calque/checkpoint/hf_config.h"
-#include "calque/checkpoint/weight_names.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "calque/base/error.h"
-#include "temporary_folder.h"
 #include "tiny_model.h"
 
 namespace calque {
@@ -48,33 +44,6 @@ std::string refusal_of(const ModelConfig& model, const std::function<void(json&)
 }
 
 }  // namespace
-
-TEST(WeightNames, LlamaNamesAndShapesMatchTransformers) {
-  Decoder decoder(tiny());
-  std::map<std::string, std::vector<int64_t>> shapes;
-  for (const auto& [name, view] : weight_views(decoder)) shapes[name] = view.sizes().vec();
-  EXPECT_EQ(shapes.size(), 1u + 2 * 9 + 1);
-  EXPECT_EQ(shapes.at("model.embed_tokens.weight"), (std::vector<int64_t>{20, 8}));
-  EXPECT_EQ(shapes.at("model.layers.1.self_attn.q_proj.weight"), (std::vector<int64_t>{8, 8}));
-  EXPECT_EQ(shapes.at("model.layers.1.self_attn.v_proj.weight"), (std::vector<int64_t>{4, 8}));
-  EXPECT_EQ(shapes.at("model.layers.0.mlp.gate_proj.weight"), (std::vector<int64_t>{12, 8}));
-  EXPECT_EQ(shapes.at("model.layers.0.mlp.down_proj.weight"), (std::vector<int64_t>{8, 12}));
-  EXPECT_FALSE(shapes.contains("lm_head.weight"));  // tied
-}
-
-TEST(WeightNames, WeightsSurviveARoundTrip) {
-  const TemporaryFolder folder;
-  for (const ModelConfig& config : every_kind()) {
-    Decoder first(config), second(config);
-    first.initialise(1);
-    second.initialise(2);
-    write_safetensors(folder / "m", weight_views(first), {});
-    load_weights(second, Safetensors(folder / "m"), "m");
-    const auto a = first.named_parameters(), b = second.named_parameters();
-    for (const auto& parameter : a)
-      EXPECT_TRUE(torch::equal(parameter.value(), b[parameter.key()])) << parameter.key();
-  }
-}
 
 TEST(HfConfig, ConfigurationsSurviveARoundTrip) {
   auto all = every_kind();
@@ -168,29 +137,6 @@ TEST(HfConfig, Gpt2SizesAndEpsilonAreRead) {
   config.erase("layer_norm_epsilon");
   EXPECT_EQ(read_hf_config(config, "config.json").mlp_size, 20);
   EXPECT_EQ(read_hf_config(config, "config.json").norm_epsilon, 1e-5);
-}
-
-TEST(WeightNames, WrongTensorsAreReportedWithBothShapes) {
-  const TemporaryFolder folder;
-  Decoder decoder(tiny());
-  decoder.initialise(1);
-  const auto refusal = [&](NamedTensors tensors) {
-    write_safetensors(folder / "m", tensors, {});
-    try {
-      load_weights(decoder, Safetensors(folder / "m"), "m");
-    } catch (const UserError& error) {
-      return std::string(error.what());
-    }
-    return std::string("accepted");
-  };
-  NamedTensors good = weight_views(decoder), missing = good, unexpected = good, misshapen = good;
-  missing.pop_back();
-  unexpected.emplace_back("model.extra.weight", torch::zeros({2}));
-  misshapen[0].second = torch::zeros({20, 9});
-  EXPECT_EQ(refusal(good), "accepted");
-  EXPECT_THAT(refusal(missing), HasSubstr("no tensor model.norm.weight"));
-  EXPECT_EQ(refusal(unexpected), "m: model.extra.weight is not part of this model");
-  EXPECT_EQ(refusal(misshapen), "m: model.embed_tokens.weight has shape [20, 9], expected [20, 8]");
 }
 
 }  // namespace calque

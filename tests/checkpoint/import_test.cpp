@@ -8,18 +8,11 @@
 #include <fstream>
 #include <numeric>
 
-#include "calque/base/error.h"
-#include "calque/base/file.h"
-#include "calque/checkpoint/checkpoint.h"
 #include "calque/checkpoint/formats.h"
 #include "calque/checkpoint/gguf.h"
-#include "calque/checkpoint/hf_config.h"
 #include "calque/checkpoint/quantised.h"
-#include "calque/checkpoint/weight_names.h"
-#include "calque/data/sentence_piece_file.h"
 #include "calque/data/sequence.h"
-#include "temporary_folder.h"
-#include "tiny_model.h"
+#include "checkpoint/small_checkpoint.h"
 
 namespace calque {
 namespace {
@@ -27,116 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::HasSubstr;
-
-const fs::path golden_models = fs::path(CALQUE_SOURCE_FOLDER) / "tests/golden/models";
-const fs::path golden_tokenizer = fs::path(CALQUE_SOURCE_FOLDER) / "tests/golden/tokenizer/bpe.model";
-
-json parse_file(const fs::path& path) { return json::parse(read_file(path)); }
-
-double worst(const std::vector<std::vector<float>>& found, const json& expected) {
-  if (found.size() != expected.size()) return 1e30;
-  double difference = 0;
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (found[i].size() != expected[i].size()) return 1e30;
-    for (size_t j = 0; j < found[i].size(); ++j)
-      difference = std::max(difference, std::abs(found[i][j] - expected[i][j].get<double>()));
-  }
-  return difference;
-}
-
-std::string refusal(const std::function<void()>& what) {
-  try {
-    what();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
-// A checkpoint of a small Llama with a real tokenizer.
-fs::path own_checkpoint(const TemporaryFolder& folder, AttentionKind attention = AttentionKind::causal) {
-  const std::string tokenizer = read_file(golden_tokenizer);
-  ModelConfig config = tiny_config(Tokenizer::from_bytes(tokenizer, "t").size());
-  config.attention = attention;
-  const auto decoder = make_decoder(config);
-  CheckpointContent content;
-  for (const auto& [name, view] : weight_views(*decoder))
-    content.weights.emplace_back(name, view.contiguous());
-  content.config = hf_config(config);
-  content.tokenizer = tokenizer;
-  write_checkpoint(folder / "own", content);
-  return folder / "own";
-}
-
-// A SentencePiece model with 40 pieces, as many as the golden models have.
-std::string tokenizer_with_40_pieces() {
-  SentencePieceFile file;
-  for (int i = 0; i < 40; ++i) {
-    SentencePiece piece;
-    piece.text = i == 0 ? "<unk>" : i == 1 ? "<s>" : i == 2 ? "</s>" : fmt::format("▁p{}", i);
-    piece.kind = i == 0   ? SentencePiece::Kind::unknown
-                 : i <= 2 ? SentencePiece::Kind::control
-                          : SentencePiece::Kind::normal;
-    if (i == 9) piece = {"▁▁", 0, SentencePiece::Kind::user_defined};
-    if (i == 10) piece.text = "▁";
-    file.pieces.push_back(piece);
-  }
-  file.unknown_id = 0;
-  file.begin_id = 1;
-  file.end_id = 2;
-  return file.serialize();
-}
-
-// Writes the golden Llama as a llama2.c file: in its order of weights, with interleaved RoPE.
-void write_llama2c(const fs::path& path, bool version_1) {
-  const ImportSource source = open_hf_folder(golden_models / "llama-grouped-untied");
-  const auto decoder = load_decoder(source);
-  std::string bytes;
-  const auto put = [&](const auto& value) {
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-  };
-  const auto add = [&](const torch::Tensor& given) {
-    const torch::Tensor tensor = given.contiguous();
-    bytes.append(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes());
-  };
-  if (version_1) {
-    put(uint32_t{0x616b3432});
-    put(int32_t{1});
-  }
-  for (const int32_t number : {16, 28, 2, 4, 2, version_1 ? 40 : -40, 32}) put(number);
-  if (version_1) {
-    put(uint8_t{0});
-    bytes.resize(256, '\0');
-  }
-  const auto layer = [&](const std::string& name) {
-    for (int i = 0; i < 2; ++i) {
-      torch::Tensor value = source.tensors.at(fmt::format("model.layers.{}.{}.weight", i, name)).read();
-      if (name == "self_attn.q_proj") value = half_split_to_interleaved(value, 4);
-      if (name == "self_attn.k_proj") value = half_split_to_interleaved(value, 2);
-      add(value);
-    }
-  };
-  const auto one = [&](const std::string& name) { add(source.tensors.at(name).read()); };
-  if (version_1) {
-    layer("input_layernorm");
-    layer("post_attention_layernorm");
-    one("model.norm.weight");
-    one("model.embed_tokens.weight");
-  } else {
-    one("model.embed_tokens.weight");
-    layer("input_layernorm");
-  }
-  for (const char* name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"})
-    layer(name);
-  if (!version_1) layer("post_attention_layernorm");
-  for (const char* name : {"mlp.gate_proj", "mlp.down_proj", "mlp.up_proj"}) layer(name);
-  if (!version_1) {
-    one("model.norm.weight");
-    bytes.append(2 * 32 * 2 * sizeof(float), '\0');  // RoPE tables, which are not read
-  }
-  one("lm_head.weight");
-  std::ofstream(path, std::ios::binary) << bytes;
-}
 
 }  // namespace
 
@@ -156,50 +39,6 @@ TEST(Import, LogitsMatchTransformers) {
                     golden["logits"]),
               1e-4);
   }
-}
-
-TEST(Import, Llama2cFilesOfBothVersionsGiveTheSameLogits) {
-  const TemporaryFolder folder;
-  const json golden = parse_file(golden_models / "llama-grouped-untied/logits.json");
-  for (const bool version_1 : {false, true}) {
-    const fs::path file = folder / (version_1 ? "one.bin" : "zero.bin");
-    write_llama2c(file, version_1);
-    EXPECT_TRUE(is_llama2c(file));
-    EXPECT_LT(worst(inspect_logits(file, golden["ids"].get<std::vector<int64_t>>()), golden["logits"]), 1e-4);
-    std::string bytes = read_file(file);
-    bytes.pop_back();
-    EXPECT_THAT(refusal([&] { open_import_source(folder.write("cut.bin", bytes)); }),
-                HasSubstr("not in a known format"));
-  }
-}
-
-TEST(Quantised, EveryTypeMatchesTheGgufPackage) {
-  const json golden = parse_file(golden_models / "blocks.json");
-  EXPECT_EQ(golden.size(), 11U);
-  for (const auto& [name, block] : golden.items()) {
-    const BlockType* type = find_block_type(name);
-    ASSERT_NE(type, nullptr) << name;
-    const std::string digits = block["bytes"];
-    std::string bytes;
-    for (size_t i = 0; i < digits.size(); i += 2)
-      bytes.push_back(static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16)));
-    std::vector<float> values(block["values"].size());
-    dequantise(*type, bytes, values);
-    for (size_t i = 0; i < values.size(); ++i) {
-      const double expected = block["values"][i].get<double>();
-      EXPECT_NEAR(values[i], expected, 1e-6 * (1 + std::abs(expected))) << name << " " << i;
-    }
-  }
-}
-
-TEST(Quantised, Q8RoundTripIsClose) {
-  std::vector<float> values(96), back(96);
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = std::sin(static_cast<float>(i) * 0.7F) * static_cast<float>(i % 5);
-  const std::string bytes = quantise_q8_0(values);
-  EXPECT_EQ(bytes.size(), 3U * 34);
-  dequantise(*find_block_type("Q8_0"), bytes, back);
-  for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(back[i], values[i], 0.02);
 }
 
 TEST(Export, GgufAndHuggingFaceReadBackTheSame) {
@@ -497,37 +336,6 @@ TEST(Import, PruningKeepsThePiecesThatOnlyThePromptUses) {
   EXPECT_EQ(pieces(after, narrow.begin), pieces(before, wide.begin));
   EXPECT_EQ(pieces(after, narrow.separator), pieces(before, wide.separator));
   EXPECT_GT(narrow.separator.size(), 2U);
-}
-
-TEST(Checkpoint, ADamagedConfigurationIsNamed) {
-  const TemporaryFolder folder;
-  const fs::path own = own_checkpoint(folder);
-  std::string text = read_file(own / "config.json");
-  const std::string heads = "\"num_attention_heads\": 4";
-  ASSERT_NE(text.find(heads), std::string::npos);
-  text.replace(text.find(heads) + heads.size() - 1, 1, "5");
-  folder.write("own/config.json", text);
-  const std::string file = (own / "config.json").string();
-  EXPECT_EQ(refusal([&] { Checkpoint{own}; }),
-            file + ": damaged: its checksum differs from the one in manifest.json");
-  fs::remove(own / "manifest.json");  // then only the values can tell
-  EXPECT_EQ(refusal([&] { Checkpoint{own}; }),
-            file + ": model.heads=5 is not a multiple of model.kv_heads=2");
-}
-
-TEST(Checkpoint, WeightsThatAreNotFiniteAreNamed) {
-  const TemporaryFolder folder;
-  const fs::path own = own_checkpoint(folder);
-  fs::remove(own / "manifest.json");
-  NamedTensors tensors;
-  const Safetensors file(own / "model.safetensors");
-  for (const auto& [name, entry] : file.entries()) tensors.emplace_back(name, file.tensor(name).clone());
-  for (auto& [name, tensor] : tensors) {
-    if (name == "model.norm.weight") tensor[3] = std::nan("");
-  }
-  write_safetensors(own / "model.safetensors", tensors, {});
-  EXPECT_THAT(refusal([&] { Checkpoint(own).make_decoder(); }),
-              HasSubstr("model.norm.weight contains NaN or infinite values"));
 }
 
 TEST(Inspect, DeeplyNestedJsonIsRefused) {
