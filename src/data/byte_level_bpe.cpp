@@ -253,7 +253,7 @@ class ByteLevelBpe : public TokenizerModel {
       const auto a = find(left), b = find(right), joined = find(left + right);
       if (!a || !b || !joined)
         refuse(fmt::format("a merge has unknown pieces: {} {}", shorten(left, 30), shorten(right, 30)));
-      merges_.try_emplace(pair_key(*a, *b), Merge{static_cast<int32_t>(merges_.size()), *joined});
+      merges_.try_emplace(pair_key(*a, *b), Merge{static_cast<int32_t>(std::ssize(merges_)), *joined});
       merge_texts_.emplace_back(left, right);
     }
   }
