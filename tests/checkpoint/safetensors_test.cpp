@@ -21,7 +21,7 @@ std::string safetensors_bytes(const std::string& header, size_t data_bytes) {
   return bytes + header + std::string(data_bytes, '\0');
 }
 
-std::string refusal(const TemporaryFolder& folder, const std::string& bytes) {
+std::string refusal_of_file(const TemporaryFolder& folder, const std::string& bytes) {
   try {
     const Safetensors file(folder.write("x.safetensors", bytes));
   } catch (const UserError& error) {
@@ -80,17 +80,18 @@ TEST(Safetensors, AMissingTensorIsReportedWithASuggestion) {
 TEST(Safetensors, MaliciousAndTruncatedFilesAreRefused) {
   const TemporaryFolder folder;
   const std::string good = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
-  EXPECT_EQ(refusal(folder, safetensors_bytes(good, 8)), "accepted");
-  EXPECT_THAT(refusal(folder, ""), HasSubstr("shorter than eight bytes"));
-  EXPECT_THAT(refusal(folder, std::string(8, '\xff')), HasSubstr("a header of 18446744073709551615 bytes"));
-  EXPECT_THAT(refusal(folder, safetensors_bytes(good, 8).substr(0, 20)), HasSubstr("a header of"));
-  EXPECT_THAT(refusal(folder, safetensors_bytes(good, 7)), HasSubstr("larger than the file"));
-  EXPECT_THAT(refusal(folder, safetensors_bytes(good, 9)), HasSubstr("belong to no tensor"));
-  EXPECT_THAT(refusal(folder, safetensors_bytes("{not json", 0)), HasSubstr("not JSON"));
-  EXPECT_THAT(refusal(folder, safetensors_bytes("[1]", 0)), HasSubstr("not an object"));
-  EXPECT_THAT(refusal(folder, safetensors_bytes(std::string(5000, '['), 0)), HasSubstr("not JSON"));
+  EXPECT_EQ(refusal_of_file(folder, safetensors_bytes(good, 8)), "accepted");
+  EXPECT_THAT(refusal_of_file(folder, ""), HasSubstr("shorter than eight bytes"));
+  EXPECT_THAT(refusal_of_file(folder, std::string(8, '\xff')),
+              HasSubstr("a header of 18446744073709551615 bytes"));
+  EXPECT_THAT(refusal_of_file(folder, safetensors_bytes(good, 8).substr(0, 20)), HasSubstr("a header of"));
+  EXPECT_THAT(refusal_of_file(folder, safetensors_bytes(good, 7)), HasSubstr("larger than the file"));
+  EXPECT_THAT(refusal_of_file(folder, safetensors_bytes(good, 9)), HasSubstr("belong to no tensor"));
+  EXPECT_THAT(refusal_of_file(folder, safetensors_bytes("{not json", 0)), HasSubstr("not JSON"));
+  EXPECT_THAT(refusal_of_file(folder, safetensors_bytes("[1]", 0)), HasSubstr("not an object"));
+  EXPECT_THAT(refusal_of_file(folder, safetensors_bytes(std::string(5000, '['), 0)), HasSubstr("not JSON"));
   const auto with = [&](const std::string& entries, size_t bytes) {
-    return refusal(folder, safetensors_bytes("{" + entries + "}", bytes));
+    return refusal_of_file(folder, safetensors_bytes("{" + entries + "}", bytes));
   };
   EXPECT_THAT(
       with(
@@ -124,7 +125,7 @@ TEST(Safetensors, AnyTruncationOfAGoodFileIsRefused) {
   const TemporaryFolder folder;
   const std::string good = read_file(source_folder() / "tests/golden/safetensors/mixed.safetensors");
   for (size_t size = 0; size < good.size(); size += 3)
-    EXPECT_NE(refusal(folder, good.substr(0, size)), "accepted") << size;
+    EXPECT_NE(refusal_of_file(folder, good.substr(0, size)), "accepted") << size;
 }
 
 // Other programs may write headers of any length, after which the data is not aligned.
@@ -191,7 +192,7 @@ TEST(Safetensors, TheLimitOfAHeaderIsTheFormatsOwn) {
 TEST(Safetensors, EachPartOfAnEntryIsNeededWithItsType) {
   const TemporaryFolder folder;
   const auto with = [&](const std::string& entry) {
-    return refusal(folder, safetensors_bytes("{\"a\":" + entry + "}", 4));
+    return refusal_of_file(folder, safetensors_bytes("{\"a\":" + entry + "}", 4));
   };
   EXPECT_EQ(with(R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})"), "accepted");
   for (const char* entry :
@@ -208,18 +209,19 @@ TEST(Safetensors, EachPartOfAnEntryIsNeededWithItsType) {
               HasSubstr("shape: expected non-neg"));
   EXPECT_THAT(with(R"({"dtype":"F32","shape":[0,18446744073709551615],"data_offsets":[0,0]})"),
               HasSubstr("larger than the file"));
-  EXPECT_THAT(refusal(folder, safetensors_bytes(R"({"__metadata__":3})", 0)), HasSubstr("is not an object"));
+  EXPECT_THAT(refusal_of_file(folder, safetensors_bytes(R"({"__metadata__":3})", 0)),
+              HasSubstr("is not an object"));
 }
 
 TEST(Safetensors, KeysMayRepeatInDifferentEntriesOnly) {
   const TemporaryFolder folder;
   const std::string two =
       R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})";
-  EXPECT_EQ(refusal(folder, safetensors_bytes(two, 2)), "accepted");
-  EXPECT_THAT(
-      refusal(folder,
-              safetensors_bytes(R"({"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1)),
-      HasSubstr("duplicate key \"dtype\""));
+  EXPECT_EQ(refusal_of_file(folder, safetensors_bytes(two, 2)), "accepted");
+  EXPECT_THAT(refusal_of_file(
+                  folder, safetensors_bytes(
+                              R"({"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1)),
+              HasSubstr("duplicate key \"dtype\""));
 }
 
 }  // namespace calque
