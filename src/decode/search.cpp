@@ -8,7 +8,7 @@
 namespace calque {
 namespace {
 
-constexpr int64_t min_sentences_per_worker = 4;
+constexpr int64_t min_sentences_per_worker = 4;  // mutate: speed only
 
 }  // namespace
 
@@ -40,7 +40,8 @@ void Search::run(const NextRequest& next, const RequestDone& done, const Request
       continue;
     }
     queue.end_when_fewer_than(many);
-    const int64_t first = (ahead + count - 1) / count, most = (batch + count - 1) / count;
+    const int64_t first = (ahead + count - 1) / count;  // mutate: speed only
+    const int64_t most = (batch + count - 1) / count;   // mutate: speed only
     at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
       const torch::NoGradGuard no_gradients_here;
       try {

@@ -47,7 +47,7 @@ std::vector<PairRange> share_out(const Layout& layout, const ModelConfig& config
            (done == wanted ||                                                      // mutate: speed only
             cost_before(end + 1) * wanted <= cost_before(layout.pairs()) * done))  // mutate: speed only
       ++end;
-    shares.push_back({pair, end});
+    shares.push_back({pair, end});  // mutate: speed only
     pair = end;
   }
   return shares;
@@ -183,7 +183,7 @@ void Decoder::pack(WeightPrecision precision) {
 void Decoder::initialise(uint64_t seed) {
   const torch::NoGradGuard no_gradients;
   const double deviation = 0.02, residual = deviation / std::sqrt(2.0 * static_cast<double>(config_.layers));
-  uint64_t drawn = 0;
+  uint64_t drawn = 0;  // mutate: any number gives another random stream
   // A generator per tensor: adding a tensor changes no other.
   const auto draw = [&](torch::Tensor& tensor, double spread) {
     if (!tensor.defined()) return;
