@@ -52,6 +52,22 @@ TEST(FeedForward, MultipliesTheActivatedGatesByTheValues) {
   }
 }
 
+TEST(Attention, BiasesAndShapeFollowTheConfiguration) {
+  for (const auto& [bias, qkv_bias] :
+       std::vector<std::pair<bool, bool>>{{false, false}, {false, true}, {true, false}, {true, true}}) {
+    ModelConfig config = tiny_config();
+    config.bias = bias;
+    config.qkv_bias = qkv_bias;
+    const Attention attention(config, 0);
+    EXPECT_EQ(attention.qkv->bias.defined(), bias || qkv_bias);
+    EXPECT_EQ(attention.output->bias.defined(), bias);
+    EXPECT_EQ(attention.shape.scale, 0.5);  // 1 / √4, the size of a head
+    EXPECT_EQ(attention.shape.heads, 4);
+    EXPECT_EQ(attention.shape.kv_heads, 2);
+    EXPECT_EQ(attention.shape.sliding_window, 0);
+  }
+}
+
 TEST(Norm, NormalisesByItsKind) {
   at::manual_seed(6);
   const torch::NoGradGuard no_gradients;
