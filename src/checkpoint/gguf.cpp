@@ -81,7 +81,7 @@ Gguf::Gguf(const std::filesystem::path& path) : path_(path), file_(std::make_sha
   if (version != 2 && version != 3)
     reader.fail(fmt::format("version {} is not supported, expected 2 or 3", version));
   const auto tensors = reader.value<uint64_t>(), values = reader.value<uint64_t>();
-  if (tensors > reader.left() / 24 || values > reader.left() / 12)
+  if (tensors > reader.left() / 24 || values > reader.left() / 12)  // mutate: coarse; each entry is checked
     reader.fail(fmt::format("its header claims {} tensors and {} metadata values, too many for {} bytes",
                             tensors, values, file_->size()));
   for (uint64_t i = 0; i < values; ++i) {

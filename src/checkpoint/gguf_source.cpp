@@ -243,6 +243,7 @@ class Reader {
          {{"type", "BPE"},
           {"dropout", nullptr},
           {"unk_token", nullptr},
+          {"ignore_merges", pre == "llama-bpe"},  // as llama.cpp does for this name, since Llama 3 does
           {"vocab", vocabulary},
           {"merges", merges}}}};
     set_begin_and_end(file, begin, end);

@@ -26,9 +26,10 @@ BatchSampler::BatchSampler(const TokenStore& store, SequenceFormat format, Batch
 // The number of draws from a group before `epoch`. With weight w, a group of n pairs has n·w draws per epoch.
 // The draws of all epochs form one endless sequence, in which every block of n draws contains each pair once.
 int64_t BatchSampler::draws_before(const LengthGroup& group, int64_t epoch) const {
+  constexpr double rounding = 1e-9;  // mutate: any small number
   const double weight = options_.weights[group.part];
   return std::llround(
-      std::floor(static_cast<double>(group.count) * weight * static_cast<double>(epoch) + 1e-9));
+      std::floor(static_cast<double>(group.count) * weight * static_cast<double>(epoch) + rounding));
 }
 
 int64_t BatchSampler::drawn_pair(int64_t group_index, int64_t draw, int64_t epoch) const {

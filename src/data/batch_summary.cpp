@@ -27,7 +27,7 @@ BatchSummary summarise_batches(const BatchStreamOptions& options, const Tokenize
     summary.tokens += batch->rows();
     summary.labels += static_cast<int64_t>(batch->labels.size());
     summary.pairs += batch->pairs();
-    progress.advance(1);
+    progress.advance(1);  // mutate: display only
   }
   summary.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   summary.tokens_per_second = static_cast<double>(summary.tokens) / summary.seconds;

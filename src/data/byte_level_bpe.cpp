@@ -5,6 +5,7 @@
 #include <unicode/regex.h>
 
 #include <array>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <queue>
@@ -67,7 +68,7 @@ class ByteLevelBpe : public TokenizerModel {
 
   std::vector<int32_t> encode_sampled(std::string_view text, double sampling, uint64_t seed) const override {
     std::vector<int32_t> ids;
-    uint64_t random_state = mix(seed, 0x5A4D);
+    uint64_t random_state = mix(seed, 0x5A4D);  // mutate: any number gives another random stream
     for_each_part(text, [&](std::string_view part) { add_merged(part, &random_state, sampling, ids); });
     return ids;
   }
@@ -141,11 +142,10 @@ class ByteLevelBpe : public TokenizerModel {
     visited.insert(visited.end(), symbols.begin(), symbols.end());
     while (symbols.size() > 1) {
       size_t best = symbols.size();
-      Merge best_merge{};
+      Merge best_merge{std::numeric_limits<int32_t>::max(), -1};
       for (size_t i = 0; i + 1 < symbols.size(); ++i) {
         const auto found = merges_.find(pair_key(symbols[i], symbols[i + 1]));
-        if (found == merges_.end() || (best < symbols.size() && found->second.rank >= best_merge.rank))
-          continue;
+        if (found == merges_.end() || found->second.rank >= best_merge.rank) continue;
         best = i;
         best_merge = found->second;
       }
@@ -159,7 +159,7 @@ class ByteLevelBpe : public TokenizerModel {
 
  private:
   struct Merge {
-    int32_t rank = 0, id = 0;
+    int32_t rank, id;
   };
 
   [[noreturn]] void refuse(const std::string& what, const std::string& help = "") const {
@@ -238,7 +238,6 @@ class ByteLevelBpe : public TokenizerModel {
   }
 
   void read_merges(const json& merges) {
-    int32_t rank = 0;
     for (const json& merge : merges) {
       std::string left, right;
       if (merge.is_array() && merge.size() == 2) {
@@ -254,7 +253,7 @@ class ByteLevelBpe : public TokenizerModel {
       const auto a = find(left), b = find(right), joined = find(left + right);
       if (!a || !b || !joined)
         refuse(fmt::format("a merge has unknown pieces: {} {}", shorten(left, 30), shorten(right, 30)));
-      merges_.try_emplace(pair_key(*a, *b), Merge{rank++, *joined});
+      merges_.try_emplace(pair_key(*a, *b), Merge{static_cast<int32_t>(std::ssize(merges_)), *joined});
       merge_texts_.emplace_back(left, right);
     }
   }
@@ -387,7 +386,7 @@ class ByteLevelBpe : public TokenizerModel {
       Symbol& left = symbols[join.left];
       if (left.id != join.left_id || left.after < 0 || symbols[left.after].id != join.right_id) continue;
       if (random_state != nullptr) {
-        *random_state = mix(*random_state, 1);
+        *random_state = mix(*random_state, 1);  // mutate: any number gives another random stream
         if (static_cast<double>(*random_state >> 11) * 0x1p-53 < sampling) continue;
       }
       Symbol& right = symbols[left.after];

@@ -114,12 +114,12 @@ class Checker {
       : config_(config), tokenizer_(tokenizer), max_examples_(max_examples) {}
 
   DataReport run() {
-    int64_t bytes = 0;
+    int64_t bytes = 0;  // mutate: display only
     const std::pair<const char*, const Corpus*> splits[] = {
         {"train", &config_.train}, {"valid", &config_.valid}, {"test", &config_.test}};
     for (const auto& [name, corpus] : splits) {
       check_corpus(*corpus, std::string("data.") + name);
-      bytes += corpus_bytes(*corpus);
+      bytes += corpus_bytes(*corpus);  // mutate: display only
     }
     Progress progress("checking", bytes, "bytes");
     progress_ = &progress;
@@ -158,7 +158,7 @@ class Checker {
     LineReader first(part.main_file());
     std::optional<LineReader> second;
     if (!part.target.empty()) second.emplace(part.target);
-    int64_t reported_bytes = 0;
+    int64_t reported_bytes = 0;  // mutate: display only
     const int64_t pairs_before = split_.pairs;
     while (part.first == 0 || split_.pairs - pairs_before < part.first) {
       std::string_view line, other;
@@ -176,10 +176,10 @@ class Checker {
         break;
       }
       check_line(part, first, line, second ? &*second : nullptr, other);
-      if (first.line_number() % 4096 == 0) {
-        const int64_t now = first.bytes_read() + (second ? second->bytes_read() : 0);
-        progress_->advance(now - reported_bytes);
-        reported_bytes = now;
+      if (first.line_number() % 4096 == 0) {                                           // mutate: display only
+        const int64_t now = first.bytes_read() + (second ? second->bytes_read() : 0);  // mutate: display only
+        progress_->advance(now - reported_bytes);                                      // mutate: display only
+        reported_bytes = now;                                                          // mutate: display only
       }
     }
   }
@@ -268,13 +268,13 @@ class Checker {
   void count_tokens(const CorpusPart& part, const LineReader& reader, std::string_view source,
                     std::string_view target) {
     pending_.push_back({std::string(source), std::string(target), &part.main_file(), reader.line_number()});
-    if (pending_.size() == 8192) finish_pending();
+    if (pending_.size() == 8192) finish_pending();  // mutate: memory only
   }
 
   void finish_pending() {
     std::atomic<size_t> next = 0;
     const auto work = [&] {
-      constexpr size_t chunk = 64;
+      constexpr size_t chunk = 64;  // mutate: speed only
       for (size_t begin; (begin = next.fetch_add(chunk)) < pending_.size();) {
         for (size_t i = begin; i < std::min(begin + chunk, pending_.size()); ++i) tokenise(pending_[i]);
       }

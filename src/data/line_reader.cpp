@@ -12,7 +12,7 @@
 namespace calque {
 namespace {
 
-constexpr size_t block_bytes = 1 << 18;
+constexpr size_t block_bytes = 1 << 18;  // mutate: speed only
 constexpr size_t longest_line_bytes = 16 << 20;
 
 }  // namespace
@@ -25,7 +25,7 @@ LineReader::LineReader(std::filesystem::path path) : path_(std::move(path)) {
     close(descriptor);
     throw std::bad_alloc();
   }
-  gzbuffer(file_, block_bytes);
+  gzbuffer(file_, block_bytes);  // mutate: speed only
 }
 
 LineReader::~LineReader() { gzclose(file_); }
@@ -60,7 +60,7 @@ bool LineReader::next(std::string_view& line) {
 }
 
 // Moves the unread part to the front of the buffer and appends another block.
-bool LineReader::fill() {
+void LineReader::fill() {
   buffer_.erase(0, begin_);
   begin_ = 0;
   const size_t size = buffer_.size();
@@ -74,7 +74,6 @@ bool LineReader::fill() {
         fmt::format("{}: reading failed after line {}: {}", path_.string(), line_number_, message));
   }
   at_end_ = count == 0;
-  return !at_end_;
 }
 
 }  // namespace calque

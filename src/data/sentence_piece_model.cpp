@@ -2,6 +2,7 @@
 #include <sentencepiece_processor.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 
 #include "calque/base/error.h"
@@ -46,7 +47,7 @@ class SentencePieceModel : public TokenizerModel {
 
   std::vector<int32_t> encode_sampled(std::string_view text, double sampling, uint64_t seed) const override {
     sentencepiece::random::GetRandomGenerator()->seed(
-        static_cast<std::mt19937::result_type>(mix(seed, 0x5A4D)));
+        static_cast<std::mt19937::result_type>(mix(seed, 0x5A4D)));  // mutate: another random stream
     std::vector<int32_t> ids;
     const auto status = processor_.SampleEncode(text, -1, static_cast<float>(sampling), &ids);
     if (!status.ok())
@@ -107,10 +108,10 @@ class SentencePieceModel : public TokenizerModel {
     }
     while (symbols.size() > 1) {
       size_t best = symbols.size();
-      float best_score = 0;
+      float best_score = -std::numeric_limits<float>::infinity();
       for (size_t i = 0; i + 1 < symbols.size(); ++i) {
         const auto joined = find(symbols[i] + symbols[i + 1]);
-        if (joined && (best == symbols.size() || processor_.GetScore(*joined) > best_score)) {
+        if (joined && processor_.GetScore(*joined) > best_score) {
           best = i;
           best_score = processor_.GetScore(*joined);
         }

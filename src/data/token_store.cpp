@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::array<char, 8> magic = {'c', 'a', 'l', 'q', 'u', 'e', 'T', 'S'};
 constexpr uint32_t version = 2;
-constexpr size_t block_pairs = 8192;         // pairs per block, which the threads share
-constexpr size_t records_at_once = 1 << 14;  // records per read in sort_records()
+constexpr size_t block_pairs = 8192;         // mutate: memory only; pairs per block, which the threads share
+constexpr size_t records_at_once = 1 << 14;  // mutate: memory only; records per read in sort_records()
 
 struct Header {
   std::array<char, 8> magic;
@@ -87,12 +87,13 @@ class Builder {
   }
 
   void tokenise() {
-    Progress progress("tokenising " + corpus_.front().main_file().filename().string(), corpus_bytes(corpus_),
-                      "bytes");
+    const std::string label =
+        "tokenising " + corpus_.front().main_file().filename().string();  // mutate: display only
+    Progress progress(label, corpus_bytes(corpus_), "bytes");
     for (uint32_t part = 0; part < corpus_.size(); ++part) {
       PairReader reader(corpus_[part]);
       std::vector<RawPair> block;
-      int64_t reported_bytes = 0;
+      int64_t reported_bytes = 0;  // mutate: display only
       SentencePair pair;
       for (bool more = true; more;) {
         block.clear();
@@ -101,8 +102,8 @@ class Builder {
               {clean_text(pair.source), clean_text(pair.target), static_cast<uint32_t>(pair.line)});
         }
         store_block(part, block);
-        progress.advance(reader.bytes_read() - reported_bytes);
-        reported_bytes = reader.bytes_read();
+        progress.advance(reader.bytes_read() - reported_bytes);  // mutate: display only
+        reported_bytes = reader.bytes_read();                    // mutate: display only
       }
       skipped_empty_ += reader.skipped_empty();
     }
@@ -207,7 +208,7 @@ class Builder {
       for (size_t i = 0; i < count; ++i) {
         Target& target = targets[{chunk[i].tokens(), chunk[i].part}];
         target.buffer.push_back(chunk[i]);
-        if (target.buffer.size() == 128) flush(target);
+        if (target.buffer.size() == 128) flush(target);  // mutate: memory only
       }
       at += count;
     }

@@ -104,7 +104,7 @@ Tokenizer Tokenizer::train(const TokenizerConfig& config, const LineSource& line
       {"max_sentence_length", "65536"},
       {"num_threads", std::to_string(threads)},
   };
-  sentencepiece::random::GetRandomGenerator()->seed(1);
+  sentencepiece::random::GetRandomGenerator()->seed(1);  // mutate: any seed
   Lines iterator(lines);
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(options, &iterator, &model);

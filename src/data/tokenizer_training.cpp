@@ -24,20 +24,24 @@ int64_t count_sentences(const Corpus& corpus) {
 // SentencePiece does not report progress; the elapsed time shows that it is running.
 class Ticker {
  public:
-  explicit Ticker(const std::string& label) : progress_(label, 0, ""), thread_([this] { run(); }) {}
+  explicit Ticker(const std::string& label)
+      : progress_(label, 0, ""),  // mutate: display only
+        thread_([this] { run(); }) {}
   ~Ticker() {
     {
       const std::lock_guard lock(mutex_);
       done_ = true;
     }
-    changed_.notify_all();
+    changed_.notify_all();  // mutate: without it the end would come up to a second later
     thread_.join();
   }
 
  private:
   void run() {
     std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; })) progress_.advance(1);
+    constexpr std::chrono::seconds tick(1);  // mutate: display only
+    while (!changed_.wait_for(lock, tick, [this] { return done_; }))
+      progress_.advance(1);  // mutate: display only
   }
   Progress progress_;
   std::mutex mutex_;
@@ -55,8 +59,8 @@ Tokenizer train_tokenizer(const TokenizerConfig& config, const Corpus& corpus, i
                     "check data.train with `calque data check`");
   const int64_t stride = (sentences + config.train_lines - 1) / config.train_lines;
   log::info("training a {} tokenizer with a vocabulary of {} on {} sentences", name_of(config.kind),
-            format_count(config.vocabulary), format_count(stride > 0 ? sentences / stride : 0));
-  SentenceReader source(corpus, std::max<int64_t>(stride, 1));
+            format_count(config.vocabulary), format_count(sentences / stride));
+  SentenceReader source(corpus, stride);
   const Ticker ticker("training the tokenizer");
   return Tokenizer::train(
       config, [&](std::string& line) { return source.next(line); }, threads);

@@ -13,7 +13,7 @@
 namespace calque {
 namespace {
 
-constexpr int64_t batch_rows = 2048;
+constexpr int64_t batch_rows = 2048;  // mutate: memory only
 
 std::vector<float> batch_scores(const Decoder& decoder, const Batch& batch, const Hook* hook) {
   const auto device = decoder.device();
@@ -49,7 +49,7 @@ std::vector<std::vector<float>> score_pairs(const Decoder& decoder, const Sequen
     const int64_t rows = format.rows(static_cast<int64_t>(pairs[i].source.size()),
                                      static_cast<int64_t>(pairs[i].target.size()));
     if (rows > decoder.config().context_length) continue;
-    if (batch.rows() + rows > batch_rows) flush();
+    if (batch.rows() + rows > batch_rows) flush();  // mutate: memory only
     batch.add(format, pairs[i].source, pairs[i].target);
     members.push_back(i);
   }
@@ -84,7 +84,7 @@ std::string ScoredPair::to_text() const {
 
 void score_lines(const Translator& translator, PairReader& reader,
                  const std::function<void(const ScoredPair& pair)>& done) {
-  constexpr size_t pairs_per_block = 512;
+  constexpr size_t pairs_per_block = 512;  // mutate: memory only
   const Tokenizer& tokenizer = translator.tokenizer();
   std::vector<TokenPair> pairs;
   std::vector<int64_t> lines;
@@ -105,7 +105,7 @@ void score_lines(const Translator& translator, PairReader& reader,
   for (SentencePair pair; reader.next(pair);) {
     pairs.push_back({tokenizer.encode(clean_text(pair.source)), tokenizer.encode(clean_text(pair.target))});
     lines.push_back(pair.line);
-    if (pairs.size() == pairs_per_block) flush();
+    if (pairs.size() == pairs_per_block) flush();  // mutate: memory only
   }
   flush();
 }

@@ -10,7 +10,8 @@ namespace {
 
 // With fewer, threads that share each pass are faster, because their shares are equal. Between the two
 // numbers nothing changes: what arrives while the workers finish has to wait, so they should rarely have to.
-constexpr int64_t sentences_to_begin_workers = 8, sentences_to_end_workers = 4;  // per thread
+// Per thread.
+constexpr int64_t sentences_to_begin_workers = 8, sentences_to_end_workers = 4;  // mutate: speed only
 
 }  // namespace
 
@@ -42,7 +43,8 @@ void Search::run(const NextRequest& next, const RequestDone& done, const Request
       continue;
     }
     queue.end_when_fewer_than(threads * sentences_to_end_workers);
-    const int64_t first = (ahead + count - 1) / count, most = (batch + count - 1) / count;
+    const int64_t first = (ahead + count - 1) / count;  // mutate: speed only
+    const int64_t most = (batch + count - 1) / count;   // mutate: speed only
     at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
       const torch::NoGradGuard no_gradients_here;
       try {

@@ -16,7 +16,7 @@ namespace {
 
 // Defer beams that are this many nats behind the best until the others fail to fill the beam. A smaller value
 // would save few more rows and take many more passes.
-constexpr double defer_margin = 4;
+constexpr double defer_margin = 4;  // mutate: speed only
 
 double penalty(const DecodeConfig& config, int64_t tokens) {
   return std::pow((5.0 + static_cast<double>(tokens)) / 6.0, config.length_penalty);
@@ -406,7 +406,7 @@ void Searcher::deliver(Sentence& sentence, RequestQueue& queue) {
 }
 
 void Searcher::reset() {
-  for (const auto& sentence : sentences_) give_back(*sentence);
+  for (const auto& sentence : sentences_) give_back(*sentence);  // mutate: memory only
   sentences_.clear();
 }
 

@@ -16,7 +16,7 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t rows_per_task = 32;
+constexpr int64_t rows_per_task = 32;  // mutate: speed only
 
 Tensor fast_gated(const Tensor& x, bool gelu) {
   RECORD_USER_SCOPE("activation");

@@ -14,10 +14,10 @@
 namespace calque {
 namespace {
 
-constexpr size_t most_kept_bytes = 32 << 20;  // per thread
+constexpr size_t most_kept_bytes = 32 << 20;  // mutate: memory only; per thread
 constexpr size_t header_bytes = 64;           // before each block: its size class; keeps the alignment
-constexpr int smallest_bits = 10;             // blocks have at least 1 kB
-constexpr size_t classes = 64;
+constexpr int smallest_bits = 10;             // mutate: memory only; blocks have at least 1 kB
+constexpr size_t classes = 64;                // mutate: memory only
 
 // Sizes are rounded up to 4/4, 5/4, 6/4 or 7/4 of a power of two.
 struct SizeClass {

@@ -16,7 +16,7 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t chunk_rows = 256;  // rows whose logits exist at the same time
+constexpr int64_t chunk_rows = 256;  // mutate: memory only; rows whose logits exist at the same time
 
 // Computes the loss and its gradients chunk by chunk in the forward pass. The backward pass only multiplies
 // them by the incoming gradient, which is a scalar.

@@ -18,10 +18,11 @@ namespace {
 using torch::Tensor;
 
 constexpr int64_t levels = 127;                          // int8 weights are in -127 … 127
-constexpr int64_t multiplications_per_thread = 1 << 20;  // fewer are not worth starting a thread for
-constexpr int64_t panels_per_task = 8;
-constexpr int64_t block_bytes = 192 * 1024;  // of input rows, which then stay in the L2 cache
-constexpr int64_t row_multiple = 12;         // a multiple of every tile height
+constexpr int64_t multiplications_per_thread = 1 << 20;  // mutate: speed only; fewer are not worth a thread
+constexpr int64_t panels_per_task = 8;                   // mutate: speed only
+constexpr int64_t block_bytes =
+    192 * 1024;                       // mutate: speed only; of input rows, which then stay in the L2 cache
+constexpr int64_t row_multiple = 12;  // a multiple of every tile height
 
 Tensor padded(const Tensor& rows, int64_t count) {
   auto sizes = rows.sizes().vec();
@@ -157,8 +158,11 @@ void PackedMatrix::multiply(const float* x, int64_t rows, float* y) const {
   const int64_t panels = panels_.size(0), groups = (panels + panels_per_task - 1) / panels_per_task;
   const int64_t block = std::max<int64_t>(1, block_bytes / row_bytes / row_multiple) * row_multiple;
   const int64_t units = (rows + block - 1) / block * groups;
-  const int64_t useful_threads = rows * inputs_ * outputs_ / multiplications_per_thread;
-  parallel_dynamic(units, std::clamp<int64_t>(useful_threads, 1, at::get_num_threads()), [&](int64_t unit) {
+  const int64_t useful_threads =
+      rows * inputs_ * outputs_ / multiplications_per_thread;  // mutate: speed only
+  const int64_t threads =
+      std::clamp<int64_t>(useful_threads, 1, at::get_num_threads());  // mutate: speed only
+  parallel_dynamic(units, threads, [&](int64_t unit) {
     const int64_t row = unit / groups * block, panel = unit % groups * panels_per_task;
     simd::PackedWork part = work;
     part.rows = std::min(block, rows - row);

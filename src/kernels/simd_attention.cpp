@@ -16,7 +16,8 @@ namespace calque::simd::HWY_NAMESPACE {
 // Queries and rows are processed in tiles of this many, so that the operands of a product stay in the L1 and
 // L2 caches for any sequence length.
 constexpr int64_t tile = 64;
-constexpr int block_rows = 6, block_vectors = 2;  // of a product: the sums just fit into the registers
+constexpr int block_rows = 6,
+              block_vectors = 2;  // mutate: speed only; of a product: the sums just fit into the registers
 
 // A matrix in scratch memory, rows padded to whole vectors.
 struct Matrix {

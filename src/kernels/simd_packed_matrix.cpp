@@ -137,20 +137,21 @@ HWY_INLINE void run_tile(const PackedWork& w, const Weight* panel, int64_t row, 
   if constexpr (rows > 1) run_tile<Tile, rows - 1>(w, panel, row, column, count);
 }
 
-constexpr int64_t min_tiles_to_prefetch = 6;  // with fewer, too many requests would come at once
+constexpr int64_t min_tiles_to_prefetch =
+    6;  // mutate: speed only; with fewer, too many requests would come at once
 
 template <class Tile, class Weight>
 HWY_INLINE void run_panels(const PackedWork& w, int64_t panel_size, int64_t begin, int64_t end) {
   const int64_t tiles = (w.rows + tile_rows - 1) / tile_rows;
-  const int64_t share = (panel_size + tiles - 1) / tiles;
-  constexpr int64_t line = HWY_ALIGNMENT / sizeof(Weight);
+  const int64_t share = (panel_size + tiles - 1) / tiles;   // mutate: speed only
+  constexpr int64_t line = HWY_ALIGNMENT / sizeof(Weight);  // mutate: speed only
   for (int64_t panel = begin; panel < end; ++panel) {
     const Weight* weights = static_cast<const Weight*>(w.panels) + panel * panel_size;
     const Weight* next = weights + panel_size;
     for (int64_t row = 0; row < w.rows; row += tile_rows, next += share) {
       // Prefetch the next panel while this one is used, one share per tile.
-      if (tiles >= min_tiles_to_prefetch && panel + 1 < end) {
-        for (int64_t i = 0; i < share; i += line) hwy::Prefetch(next + i);
+      if (tiles >= min_tiles_to_prefetch && panel + 1 < end) {              // mutate: speed only
+        for (int64_t i = 0; i < share; i += line) hwy::Prefetch(next + i);  // mutate: speed only
       }
       run_tile<Tile, tile_rows>(w, weights, row, panel * packed_columns,
                                 std::min<int64_t>(tile_rows, w.rows - row));

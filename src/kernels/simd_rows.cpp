@@ -35,7 +35,7 @@ HWY_INLINE Vector load(const float* from, int64_t count) {
 HWY_INLINE void store(Vector value, float* to, int64_t count) {
   const Floats d;
   if (count == static_cast<int64_t>(hn::Lanes(d))) return hn::StoreU(value, d, to);
-  HWY_ALIGN float buffer[HWY_MAX_BYTES / sizeof(float)];
+  HWY_ALIGN float buffer[HWY_MAX_BYTES / sizeof(float)];  // mutate: memory only
   hn::Store(value, d, buffer);
   std::copy(buffer, buffer + count, to);
 }

@@ -22,8 +22,8 @@ int num_threads() { return at::get_num_threads(); }
 
 void keep_freed_memory() {
 #if defined(__GLIBC__)
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
-  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);                          // mutate: speed only
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());  // mutate: speed only
 #endif
 }
 

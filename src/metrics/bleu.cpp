@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 #include <unordered_map>
 
 #include "calque/base/unicode.h"
@@ -140,13 +141,13 @@ class Bleu : public Metric {
     const auto hypothesis_words = words(hypothesis);
     const auto counts = count_ngrams(hypothesis_words);
     std::array<NgramCounts, bleu_orders> allowed;
-    double nearest_length = -1;
+    double nearest_length = std::numeric_limits<double>::infinity();
     const auto length = static_cast<double>(hypothesis_words.size());
     for (const std::string& reference : references) {
       const auto reference_words = words(reference);
       const auto reference_length = static_cast<double>(reference_words.size());
       const double distance = std::abs(length - reference_length), best = std::abs(length - nearest_length);
-      if (nearest_length < 0 || distance < best || (distance == best && reference_length < nearest_length))
+      if (distance < best || (distance == best && reference_length < nearest_length))
         nearest_length = reference_length;
       const auto reference_counts = count_ngrams(reference_words);
       for (size_t order = 0; order < bleu_orders; ++order) {

@@ -111,7 +111,7 @@ double exact_randomisation(const Metric& metric, std::span<const Statistics> bas
                            std::span<const Statistics> system) {
   const Statistics baseline_sums = sum_of(baseline), system_sums = sum_of(system);
   const double difference = std::abs(metric.score(baseline_sums) - metric.score(system_sums));
-  constexpr double rounding = 1e-9;
+  constexpr double rounding = 1e-9;  // mutate: any small number
   int64_t as_large = 0;
   const int64_t assignments = int64_t{1} << baseline.size();
   for (int64_t assignment = 0; assignment < assignments; ++assignment) {

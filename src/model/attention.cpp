@@ -47,8 +47,8 @@ torch::Tensor Attention::attend(const torch::Tensor& x, const ForwardContext& co
                : cached_attention(fused, context.layer_cache(), layout, context.cache->index, shape, rope);
   }
   const int64_t q_size = shape.query_size(), qkv_size = q_size + shape.kv_size();
-  std::vector<torch::Tensor> parts;  // [queries, q] and [rows, k | v]
-  if (all || context.cache != nullptr) {
+  std::vector<torch::Tensor> parts;       // [queries, q] and [rows, k | v]
+  if (all || context.cache != nullptr) {  // mutate: speed only; in two products the result is the same
     parts = qkv->forward(x).split_with_sizes({q_size, shape.kv_size()}, 1);
     if (!all) parts[0] = parts[0].index_select(0, layout.query_rows);
   } else {

@@ -21,7 +21,7 @@ bool needs_gradient(const Block& block, const torch::Tensor& x) {
 }
 
 // Rows that one thread takes through all layers at a time: the activations stay in its cache.
-constexpr int64_t rows_per_share = 128;
+constexpr int64_t rows_per_share = 128;  // mutate: speed only
 
 struct PairRange {
   int64_t begin, end;
@@ -29,22 +29,25 @@ struct PairRange {
 
 // Runs of pairs of about equal cost: a row passes through the blocks, a query through the output matrix too.
 std::vector<PairRange> share_out(const Layout& layout, const ModelConfig& config) {
+  // Which pairs a share has changes no result, only the speed.
   const int64_t row_cost = block_weights(config), query_cost = output_weights(config);
   const auto cost_before = [&](int64_t pair) {
-    return layout.offsets[static_cast<size_t>(pair)] * row_cost +
-           layout.query_offsets[static_cast<size_t>(pair)] * query_cost;
+    return layout.offsets[static_cast<size_t>(pair)] * row_cost +         // mutate: speed only
+           layout.query_offsets[static_cast<size_t>(pair)] * query_cost;  // mutate: speed only
   };
-  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
-  const int64_t rounds = (layout.rows() + threads * rows_per_share - 1) / (threads * rows_per_share);
-  const int64_t wanted = std::min(layout.pairs(), rounds * threads);
+  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();  // mutate: speed only
+  const int64_t per_round = threads * rows_per_share;                            // mutate: speed only
+  const int64_t rounds = (layout.rows() + per_round - 1) / per_round;            // mutate: speed only
+  const int64_t wanted = std::min(layout.pairs(), rounds * threads);             // mutate: speed only
   std::vector<PairRange> shares;
   for (int64_t pair = 0; pair < layout.pairs();) {
-    const auto done = static_cast<int64_t>(shares.size()) + 1;
+    const auto done = static_cast<int64_t>(shares.size()) + 1;  // mutate: speed only
     int64_t end = pair + 1;
     while (end < layout.pairs() &&
-           (done == wanted || cost_before(end + 1) * wanted <= cost_before(layout.pairs()) * done))
+           (done == wanted ||                                                      // mutate: speed only
+            cost_before(end + 1) * wanted <= cost_before(layout.pairs()) * done))  // mutate: speed only
       ++end;
-    shares.push_back({pair, end});
+    shares.push_back({pair, end});  // mutate: speed only
     pair = end;
   }
   return shares;
@@ -117,9 +120,9 @@ torch::Tensor Decoder::logits(const torch::Tensor& tokens, const Layout& layout,
 // them. A single share leaves the threads to the products inside.
 torch::Tensor Decoder::logits(const torch::Tensor& tokens, const Layout& layout, const CacheView& cache,
                               const Hook* hook) const {
-  const auto shares = packed_output_ && hook == nullptr ? share_out(layout, config_)
-                                                        : std::vector<PairRange>{{0, layout.pairs()}};
-  if (shares.size() == 1) return project(run(tokens, {layout, hook, &cache}));
+  std::vector<PairRange> shares;
+  if (packed_output_ && hook == nullptr) shares = share_out(layout, config_);
+  if (shares.size() < 2) return project(run(tokens, {layout, hook, &cache}));  // mutate: speed only
   const torch::Tensor logits = torch::empty({layout.queries(), config_.vocabulary}, torch::kFloat32);
   at::parallel_for(0, static_cast<int64_t>(shares.size()), 1, [&](int64_t begin, int64_t end) {
     const torch::NoGradGuard no_gradients;  // the setting is each thread's own
@@ -144,7 +147,7 @@ CrossEntropyLoss Decoder::loss(const torch::Tensor& tokens, const Layout& layout
 
 torch::Tensor Decoder::label_scores(const torch::Tensor& tokens, const Layout& layout,
                                     const torch::Tensor& labels, const Hook* hook) const {
-  constexpr int64_t chunk = 256;
+  constexpr int64_t chunk = 256;                // mutate: memory only
   const auto x = hidden(tokens, layout, hook);  // [queries, hidden_size]
   std::vector<torch::Tensor> scores;
   for (int64_t begin = 0; begin < x.size(0); begin += chunk) {
@@ -198,7 +201,7 @@ void Decoder::share_packed(const Decoder& base) {
 void Decoder::initialise(uint64_t seed) {
   const torch::NoGradGuard no_gradients;
   const double deviation = 0.02, residual = deviation / std::sqrt(2.0 * static_cast<double>(config_.layers));
-  uint64_t drawn = 0;
+  uint64_t drawn = 0;  // mutate: any number gives another random stream
   // A generator per tensor: adding a tensor changes no other.
   const auto draw = [&](torch::Tensor& tensor, double spread) {
     if (!tensor.defined()) return;

@@ -68,7 +68,7 @@ void Linear::add_adapter(int64_t rank, double scale, double dropout, uint64_t se
 
 void Linear::pack(WeightPrecision precision) {
   packed_ = std::make_shared<PackedMatrix>(merged_weight(), bias, precision);
-  frozen_.reset();
+  frozen_.reset();  // mutate: memory only
   release_adapter();
   if (weight.defined()) release_weight();
 }

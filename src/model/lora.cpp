@@ -12,7 +12,7 @@ void add_adapters(Decoder& decoder, const AdapterConfig& config, uint64_t seed,
                   WeightPrecision base_precision) {
   for (auto& parameter : decoder.parameters()) parameter.set_requires_grad(false);
   const auto& targets = config.target_modules;
-  uint64_t drawn = 0;
+  uint64_t drawn = 0;  // mutate: any number gives another random stream
   for (size_t layer = 0; layer < decoder.blocks.size(); ++layer) {
     for (const Block::Matrix& matrix : decoder.blocks[layer]->matrices()) {
       matrix.linear->freeze(base_precision);

@@ -36,7 +36,7 @@ int64_t peak_bytes() {
     status >> kilobytes;
     return kilobytes * 1024;
   }
-  return 0;
+  return 0;  // mutate: only where there is no /proc
 }
 
 // Sentences one by one, or in batches as the configuration says.
@@ -45,18 +45,18 @@ void time_decoding(const Translator& translator, const std::vector<std::string>&
   int64_t tokens = 0;
   Progress progress(
       fmt::format("beam {}, {}", translator.config().beam, single ? "one by one" : "in batches"),
-      static_cast<int64_t>(sentences.size()), "sentences");
+      static_cast<int64_t>(sentences.size()), "sentences");  // mutate: shown only
   const auto count = [&](const Translation& translation) {
     for (const Hypothesis& part : translation.best.front().parts)
       tokens += static_cast<int64_t>(part.tokens.size()) + 1;
   };
-  translator.translate(sentences.front());  // the first one allocates
+  translator.translate(sentences.front());  // mutate: speed; the first one allocates
   reset_peak();
   const auto start = BenchClock::now();
   if (single) {
     for (const std::string& sentence : sentences) {
       count(translator.translate(sentence));
-      progress.advance(1);
+      progress.advance(1);  // mutate: shown only
     }
   } else {
     for (const Translation& one :
@@ -74,7 +74,7 @@ void time_decoding(const Translator& translator, const std::vector<std::string>&
 TrainBenchRow time_training(const RunConfig& config, const TrainBenchOptions& options, int64_t threads,
                             MatrixSpeed& limit) {
   set_num_threads(threads);
-  keep_freed_memory();
+  keep_freed_memory();  // mutate: speed
   DataCache cache(options.cache, num_threads());
   const torch::Device device = choose_device(config.train.device);
   const Tokenizer tokenizer = choose_tokenizer(config, cache);
@@ -82,13 +82,12 @@ TrainBenchRow time_training(const RunConfig& config, const TrainBenchOptions& op
   Trainer trainer(make_model(config, tokenizer, device), config.train, static_cast<uint64_t>(config.seed),
                   device, config.finetune);
   BatchStream stream(stream_options(config), tokenizer, cache, 0, 0);
+  for (int i = 0; i < 2; ++i)                                 // mutate: allocates, and warms up
+    trainer.step(stream.next(), config.train.learning_rate);  // mutate: the same
   Prefetcher prefetcher([&]() -> std::optional<Batch> { return stream.next(); });
-  for (int i = 0; i < 2; ++i)
-    trainer.step(*prefetcher.next(), config.train.learning_rate);  // allocates, and warms up
   Progress progress(fmt::format("training, {} threads", threads), static_cast<int64_t>(options.seconds),
                     "seconds");
   int64_t tokens = 0, pairs = 0, labels = 0, shown = 0;
-  const double waited = prefetcher.waited_seconds();
   const PartTimes parts;
   double seconds = 0;
   limit.sample();
@@ -97,12 +96,12 @@ TrainBenchRow time_training(const RunConfig& config, const TrainBenchOptions& op
     const Batch batch = *prefetcher.next();
     trainer.step(batch, config.train.learning_rate);
     seconds += since(start);
-    if (limit.seconds() < seconds / 8) limit.sample();
+    if (limit.seconds() < seconds / 8) limit.sample();  // mutate: precision of a measurement
     tokens += batch.rows();
     pairs += batch.pairs();
     labels += static_cast<int64_t>(batch.labels.size());
-    progress.advance(static_cast<int64_t>(seconds) - shown);
-    shown = static_cast<int64_t>(seconds);
+    progress.advance(static_cast<int64_t>(seconds) - shown);  // mutate: shown only
+    shown = static_cast<int64_t>(seconds);                    // mutate: shown only
   }
   TrainBenchRow row;
   row.precision = name_of(config.train.precision);
@@ -114,7 +113,7 @@ TrainBenchRow time_training(const RunConfig& config, const TrainBenchOptions& op
   row.limit_gflops = limit.mean() / 1e9;
   row.share_of_limit = row.tokens_per_second * row.flops_per_token / limit.mean();
   row.peak_bytes = peak_bytes();
-  row.breakdown["waiting"] = (prefetcher.waited_seconds() - waited) / seconds;
+  row.breakdown["waiting"] = prefetcher.waited_seconds() / seconds;
   double rest = 1 - row.breakdown["waiting"];
   for (const auto& [part, spent] : parts.seconds()) {
     row.breakdown[part] = spent / seconds;
@@ -194,12 +193,12 @@ DecodeBench bench_decoding(const ModelSource& source, const TestSet& test,
   for (const WeightPrecision precision :
        {WeightPrecision::float32, WeightPrecision::bfloat16, WeightPrecision::int8}) {
     const auto translator = open_translator(source, precision);
-    keep_freed_memory();
+    keep_freed_memory();  // mutate: speed
     translator->config().nbest = 1;
     for (const int64_t beam : {1, 4}) {
       translator->config().beam = beam;
       for (const int64_t batch : {1, 64}) {
-        translator->config().batch = batch;
+        translator->config().batch = batch;  // mutate: speed, which is what is measured
         std::vector<std::string> sentences;
         const auto wanted = static_cast<size_t>(batch == 1 ? options.single : options.sentences);
         const size_t count = std::min(wanted, test.sources.size());

@@ -37,7 +37,7 @@ void count_parameters(const Decoder& decoder, TrainingEstimate& estimate) {
 
 TrainingEstimate estimate_training(const RunConfig& config, const TrainingOptions& options) {
   set_num_threads(config.train.threads);
-  keep_freed_memory();
+  keep_freed_memory();  // mutate: speed
   if (config.data.train.empty()) throw UserError("data.train is empty: there is nothing to train on");
   check_data_files(config.data);
   DataCache cache(options.cache(), num_threads());
@@ -47,7 +47,7 @@ TrainingEstimate estimate_training(const RunConfig& config, const TrainingOption
   Trainer trainer(make_model(config, tokenizer, device), config.train, static_cast<uint64_t>(config.seed),
                   device, config.finetune);
   double rows = 0, seconds = 0;
-  trainer.step(stream.next(), 0);  // the first step allocates
+  trainer.step(stream.next(), 0);  // mutate: speed; the first step allocates
   for (int i = 0; i < timed_steps; ++i) {
     const Batch batch = stream.next();
     const auto started = Clock::now();

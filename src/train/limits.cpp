@@ -19,7 +19,7 @@ struct Limit {
 // Those that are set, and how far each is.
 std::vector<Limit> set_limits(const TrainConfig& c, const TrainerState& state, double seconds) {
   std::vector<Limit> all = {{"steps", static_cast<double>(c.steps), static_cast<double>(state.step)},
-                            {"epochs", c.epochs, state.epoch_steps > 0 ? state.epochs() : 0},
+                            {"epochs", c.epochs, state.epochs()},
                             {"tokens", static_cast<double>(c.tokens), static_cast<double>(state.tokens)},
                             {"minutes", c.minutes.value, seconds / 60}};
   std::erase_if(all, [](const Limit& limit) { return limit.value <= 0; });

@@ -16,9 +16,10 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr double live_line_seconds = 0.2;
-constexpr double plain_line_seconds = 30;
-constexpr int64_t limit_rows = 4096;  // enough to measure the limit with
+constexpr double live_line_seconds = 0.2;  // mutate: how often a line is shown
+constexpr double plain_line_seconds = 30;  // mutate: how often a line is shown
+// Enough to measure the limit with.
+constexpr int64_t limit_rows = 4096;  // mutate: precision of a measurement
 
 bool is_older(Clock::time_point& time, double seconds) {
   if (std::chrono::duration<double>(Clock::now() - time).count() < seconds) return false;
@@ -61,7 +62,7 @@ void MetricsLog::record(const TrainerState& state, double run_seconds, const jso
 double MetricsLog::window_speed() const { return window_.tokens / std::max(window_.seconds, 1e-9); }
 
 double MetricsLog::fraction_of_limit() const {
-  const double loss_share = window_.tokens > 0 ? window_.labels / window_.tokens : 0.5;
+  const double loss_share = window_.labels / window_.tokens;
   // A limit that was measured while the machine was busy is too low.
   return std::min(1.0, window_speed() * training_flops_per_token(decoder_, loss_share) / limit_flops_);
 }
@@ -86,7 +87,8 @@ void MetricsLog::record_step(const Step& step, const TrainerState& state) {
   window_.tokens += static_cast<double>(step.batch.rows());
   window_.seconds += step.step_seconds + step.waited_seconds;
   window_.waited += step.waited_seconds;
-  if (is_older(last_live_line_, live_line_seconds)) show_live_line(progress_line(step, state));
+  if (is_older(last_live_line_, live_line_seconds))     // mutate: shows nothing without a terminal
+    show_live_line(progress_line(step, state));  // mutate: the same
   if (state.step % config_.log_every != 0) return;
   const double loss = window_.labels > 0 ? window_.loss / window_.labels : std::nan("");
   record(state, step.run_seconds,

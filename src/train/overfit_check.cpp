@@ -45,7 +45,7 @@ OverfitResult overfit_batch(const RunConfig& config, const TrainingOptions& opti
     result.loss = trainer.step(batch, config.train.learning_rate * warmup).loss;
     if (result.steps++ == 0) result.first_loss = result.loss;
     result.overfitted = result.loss < overfitted_loss;
-    progress.advance(1);
+    progress.advance(1);  // mutate: shown only
     if (!std::isfinite(result.loss)) break;
   }
   result.interrupted = interrupt.requested();

@@ -282,7 +282,7 @@ class TrainingLoop {
   }
 
   TrainingResult finish(TrainingEnd end, MetricsLog& metrics) {
-    clear_live_line();
+    clear_live_line();  // mutate: shows nothing without a terminal
     const int64_t step = trainer_.state().step;
     if (end != TrainingEnd::interrupted && state_.validated_step != step) validate(metrics);
     if (saved_step_ != step) save(false);
@@ -351,7 +351,7 @@ json TrainingResult::to_json() const {
 
 TrainingResult train(const RunConfig& config, const TrainingOptions& options) {
   set_num_threads(config.train.threads);
-  keep_freed_memory();
+  keep_freed_memory();  // mutate: speed
   if (config.data.train.empty()) throw UserError("data.train is empty: there is nothing to train on");
   check_data_files(config.data);
   for (const std::string& warning : config_warnings(config)) log::warn("{}", warning);

@@ -8,18 +8,11 @@
 #include <fstream>
 #include <numeric>
 
-#include "calque/base/error.h"
-#include "calque/base/file.h"
-#include "calque/checkpoint/checkpoint.h"
 #include "calque/checkpoint/formats.h"
 #include "calque/checkpoint/gguf.h"
-#include "calque/checkpoint/hf_config.h"
 #include "calque/checkpoint/quantised.h"
-#include "calque/checkpoint/weight_names.h"
-#include "calque/data/sentence_piece_file.h"
 #include "calque/data/sequence.h"
-#include "temporary_folder.h"
-#include "tiny_model.h"
+#include "checkpoint/small_checkpoint.h"
 
 namespace calque {
 namespace {
@@ -27,116 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::HasSubstr;
-
-const fs::path golden_models = fs::path(CALQUE_SOURCE_FOLDER) / "tests/golden/models";
-const fs::path golden_tokenizer = fs::path(CALQUE_SOURCE_FOLDER) / "tests/golden/tokenizer/bpe.model";
-
-json parse_file(const fs::path& path) { return json::parse(read_file(path)); }
-
-double worst(const std::vector<std::vector<float>>& found, const json& expected) {
-  if (found.size() != expected.size()) return 1e30;
-  double difference = 0;
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (found[i].size() != expected[i].size()) return 1e30;
-    for (size_t j = 0; j < found[i].size(); ++j)
-      difference = std::max(difference, std::abs(found[i][j] - expected[i][j].get<double>()));
-  }
-  return difference;
-}
-
-std::string refusal(const std::function<void()>& what) {
-  try {
-    what();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
-// A checkpoint of a small Llama with a real tokenizer.
-fs::path own_checkpoint(const TemporaryFolder& folder, AttentionKind attention = AttentionKind::causal) {
-  const std::string tokenizer = read_file(golden_tokenizer);
-  ModelConfig config = tiny_config(Tokenizer::from_bytes(tokenizer, "t").size());
-  config.attention = attention;
-  const auto decoder = make_decoder(config);
-  CheckpointContent content;
-  for (const auto& [name, view] : weight_views(*decoder))
-    content.weights.emplace_back(name, view.contiguous());
-  content.config = hf_config(config);
-  content.tokenizer = tokenizer;
-  write_checkpoint(folder / "own", content);
-  return folder / "own";
-}
-
-// A SentencePiece model with 40 pieces, as many as the golden models have.
-std::string tokenizer_with_40_pieces() {
-  SentencePieceFile file;
-  for (int i = 0; i < 40; ++i) {
-    SentencePiece piece;
-    piece.text = i == 0 ? "<unk>" : i == 1 ? "<s>" : i == 2 ? "</s>" : fmt::format("▁p{}", i);
-    piece.kind = i == 0   ? SentencePiece::Kind::unknown
-                 : i <= 2 ? SentencePiece::Kind::control
-                          : SentencePiece::Kind::normal;
-    if (i == 9) piece = {"▁▁", 0, SentencePiece::Kind::user_defined};
-    if (i == 10) piece.text = "▁";
-    file.pieces.push_back(piece);
-  }
-  file.unknown_id = 0;
-  file.begin_id = 1;
-  file.end_id = 2;
-  return file.serialize();
-}
-
-// Writes the golden Llama as a llama2.c file: in its order of weights, with interleaved RoPE.
-void write_llama2c(const fs::path& path, bool version_1) {
-  const ImportSource source = open_hf_folder(golden_models / "llama-grouped-untied");
-  const auto decoder = load_decoder(source);
-  std::string bytes;
-  const auto put = [&](const auto& value) {
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-  };
-  const auto add = [&](const torch::Tensor& given) {
-    const torch::Tensor tensor = given.contiguous();
-    bytes.append(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes());
-  };
-  if (version_1) {
-    put(uint32_t{0x616b3432});
-    put(int32_t{1});
-  }
-  for (const int32_t number : {16, 28, 2, 4, 2, version_1 ? 40 : -40, 32}) put(number);
-  if (version_1) {
-    put(uint8_t{0});
-    bytes.resize(256, '\0');
-  }
-  const auto layer = [&](const std::string& name) {
-    for (int i = 0; i < 2; ++i) {
-      torch::Tensor value = source.tensors.at(fmt::format("model.layers.{}.{}.weight", i, name)).read();
-      if (name == "self_attn.q_proj") value = half_split_to_interleaved(value, 4);
-      if (name == "self_attn.k_proj") value = half_split_to_interleaved(value, 2);
-      add(value);
-    }
-  };
-  const auto one = [&](const std::string& name) { add(source.tensors.at(name).read()); };
-  if (version_1) {
-    layer("input_layernorm");
-    layer("post_attention_layernorm");
-    one("model.norm.weight");
-    one("model.embed_tokens.weight");
-  } else {
-    one("model.embed_tokens.weight");
-    layer("input_layernorm");
-  }
-  for (const char* name : {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"})
-    layer(name);
-  if (!version_1) layer("post_attention_layernorm");
-  for (const char* name : {"mlp.gate_proj", "mlp.down_proj", "mlp.up_proj"}) layer(name);
-  if (!version_1) {
-    one("model.norm.weight");
-    bytes.append(2 * 32 * 2 * sizeof(float), '\0');  // RoPE tables, which are not read
-  }
-  one("lm_head.weight");
-  std::ofstream(path, std::ios::binary) << bytes;
-}
 
 }  // namespace
 
@@ -155,150 +38,6 @@ TEST(Import, LogitsMatchTransformers) {
     EXPECT_LT(worst(inspect_logits(folder / "imported", golden["ids"].get<std::vector<int64_t>>()),
                     golden["logits"]),
               1e-4);
-  }
-}
-
-TEST(Import, Llama2cFilesOfBothVersionsGiveTheSameLogits) {
-  const TemporaryFolder folder;
-  const json golden = parse_file(golden_models / "llama-grouped-untied/logits.json");
-  for (const bool version_1 : {false, true}) {
-    const fs::path file = folder / (version_1 ? "one.bin" : "zero.bin");
-    write_llama2c(file, version_1);
-    EXPECT_TRUE(is_llama2c(file));
-    EXPECT_LT(worst(inspect_logits(file, golden["ids"].get<std::vector<int64_t>>()), golden["logits"]), 1e-4);
-    std::string bytes = read_file(file);
-    bytes.pop_back();
-    EXPECT_THAT(refusal([&] { open_import_source(folder.write("cut.bin", bytes)); }),
-                HasSubstr("not in a known format"));
-  }
-}
-
-TEST(Quantised, EveryTypeMatchesTheGgufPackage) {
-  const json golden = parse_file(golden_models / "blocks.json");
-  EXPECT_EQ(golden.size(), 11U);
-  for (const auto& [name, block] : golden.items()) {
-    const BlockType* type = find_block_type(name);
-    ASSERT_NE(type, nullptr) << name;
-    const std::string digits = block["bytes"];
-    std::string bytes;
-    for (size_t i = 0; i < digits.size(); i += 2)
-      bytes.push_back(static_cast<char>(std::stoi(digits.substr(i, 2), nullptr, 16)));
-    std::vector<float> values(block["values"].size());
-    dequantise(*type, bytes, values);
-    for (size_t i = 0; i < values.size(); ++i) {
-      const double expected = block["values"][i].get<double>();
-      EXPECT_NEAR(values[i], expected, 1e-6 * (1 + std::abs(expected))) << name << " " << i;
-    }
-  }
-}
-
-TEST(Quantised, Q8RoundTripIsClose) {
-  std::vector<float> values(96), back(96);
-  for (size_t i = 0; i < values.size(); ++i)
-    values[i] = std::sin(static_cast<float>(i) * 0.7F) * static_cast<float>(i % 5);
-  const std::string bytes = quantise_q8_0(values);
-  EXPECT_EQ(bytes.size(), 3U * 34);
-  dequantise(*find_block_type("Q8_0"), bytes, back);
-  for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(back[i], values[i], 0.02);
-}
-
-TEST(Export, GgufAndHuggingFaceReadBackTheSame) {
-  const TemporaryFolder folder;
-  const fs::path own = own_checkpoint(folder);
-  const std::vector<int64_t> ids = {1, 40, 41, 7, 300};
-  const auto expected = inspect_logits(own, ids);
-  for (const char* type : {"F32", "F16", "Q8_0"}) {
-    ExportOptions options;
-    options.checkpoint = own;
-    options.destination = folder / (std::string(type) + ".gguf");
-    options.format = "gguf";
-    options.type = type;
-    options.skip_normalization = true;
-    const json summary = export_model(options).to_json();
-    EXPECT_LT(summary["largest_logit_difference"].get<double>(), std::string(type) == "F32" ? 1e-5 : 0.05)
-        << type;
-    const ImportSource source = open_import_source(options.destination);
-    EXPECT_TRUE(source.problems.empty());
-    // The tokenizer survives too: the same pieces with the same ids.
-    const Tokenizer before = Tokenizer::load(golden_tokenizer),
-                    after = Tokenizer::from_bytes(*source.tokenizer, "t");
-    for (const char* text : {"Le chat dort.", "Where is the station?", "  deux  blancs", "été 漢字 🙂"})
-      EXPECT_EQ(after.encode(text), before.encode(text)) << text;
-  }
-  ExportOptions hf;
-  hf.checkpoint = own;
-  hf.destination = folder / "hf";
-  EXPECT_LT(export_model(hf).largest_logit_difference, 1e-6);
-  EXPECT_THAT(refusal([&] { export_model(hf); }), HasSubstr("already exists"));
-}
-
-TEST(Export, QwenAndGemmaSurviveAGgufRoundTrip) {
-  for (const char* name : {"qwen2", "qwen3", "gemma3"}) {
-    const TemporaryFolder folder;
-    ImportOptions import;
-    import.source = golden_models / name;
-    import.destination = folder / "imported";
-    // The golden models have no tokenizer; this one has as many pieces.
-    import.tokenizer = folder.write("forty.model", tokenizer_with_40_pieces());
-    import_model(import);
-    ExportOptions options;
-    options.checkpoint = folder / "imported";
-    options.destination = folder / "out.gguf";
-    options.format = "gguf";
-    options.type = "F32";
-    export_model(options);
-    const json golden = parse_file(golden_models / name / "logits.json");
-    EXPECT_LT(worst(inspect_logits(folder / "out.gguf", golden["ids"].get<std::vector<int64_t>>()),
-                    golden["logits"]),
-              1e-4)
-        << name;
-    EXPECT_EQ(*inspect_model(folder / "out.gguf").architecture, name);
-    // User-defined pieces are still matched before all others after the round trip.
-    const auto tokenizer =
-        Tokenizer::from_bytes(open_import_source(folder / "out.gguf").tokenizer.value(), "back");
-    const std::vector<int32_t> ids = tokenizer.encode("p7   p8");
-    EXPECT_EQ(std::count(ids.begin(), ids.end(), 9), 1) << name;
-    EXPECT_EQ(ids, Tokenizer::from_bytes(tokenizer_with_40_pieces(), "there").encode("p7   p8"));
-    std::vector<int32_t> all(40);
-    std::iota(all.begin(), all.end(), 0);
-    EXPECT_EQ(Tokenizer::from_bytes(tokenizer.pieces().pruned(all), "pruned").encode("p7   p8"), ids);
-  }
-}
-
-TEST(Export, APrefixModelNeedsTheCausalOption) {
-  const TemporaryFolder folder;
-  ExportOptions options;
-  options.checkpoint = own_checkpoint(folder, AttentionKind::prefix);
-  options.destination = folder / "out.gguf";
-  options.format = "gguf";
-  EXPECT_THAT(refusal([&] { export_model(options); }), HasSubstr("a prefix model"));
-  EXPECT_FALSE(fs::exists(options.destination));
-  options.causal = true;
-  options.skip_normalization = true;
-  EXPECT_NO_THROW(export_model(options));
-}
-
-// Labelled as a Llama, transformers would run it causally and translate worse, in silence.
-TEST(Export, APrefixModelBringsItsOwnClassForTransformers) {
-  const TemporaryFolder folder;
-  ExportOptions options;
-  options.checkpoint = own_checkpoint(folder, AttentionKind::prefix);
-  for (const bool causal : {false, true}) {
-    options.destination = folder / (causal ? "causal" : "prefix");
-    options.causal = causal;
-    export_model(options);
-    const json config = parse_file(options.destination / "config.json");
-    EXPECT_EQ(config["model_type"], causal ? "llama" : "calque");
-    EXPECT_EQ(fs::exists(options.destination / "modeling_calque.py"), !causal);
-    EXPECT_EQ(Checkpoint(options.destination).config().is_prefix(), !causal);
-    EXPECT_EQ(Checkpoint(options.destination).config().architecture, Architecture::llama);
-    const bool trusts =
-        read_file(options.destination / "README.md").find("trust_remote_code=True") != std::string::npos;
-    EXPECT_EQ(trusts, !causal);
-    if (causal) continue;
-    EXPECT_EQ(config["auto_map"]["AutoModelForCausalLM"], "modeling_calque.CalqueForCausalLM");
-    EXPECT_EQ(config["calque"]["separator"],
-              json::array({*Tokenizer::load(golden_tokenizer).separator_id()}));
   }
 }
 
@@ -499,43 +238,199 @@ TEST(Import, PruningKeepsThePiecesThatOnlyThePromptUses) {
   EXPECT_GT(narrow.separator.size(), 2U);
 }
 
-TEST(Checkpoint, ADamagedConfigurationIsNamed) {
-  const TemporaryFolder folder;
-  const fs::path own = own_checkpoint(folder);
-  std::string text = read_file(own / "config.json");
-  const std::string heads = "\"num_attention_heads\": 4";
-  ASSERT_NE(text.find(heads), std::string::npos);
-  text.replace(text.find(heads) + heads.size() - 1, 1, "5");
-  folder.write("own/config.json", text);
-  const std::string file = (own / "config.json").string();
-  EXPECT_EQ(refusal([&] { Checkpoint{own}; }),
-            file + ": damaged: its checksum differs from the one in manifest.json");
-  fs::remove(own / "manifest.json");  // then only the values can tell
-  EXPECT_EQ(refusal([&] { Checkpoint{own}; }),
-            file + ": model.heads=5 is not a multiple of model.kv_heads=2");
-}
-
-TEST(Checkpoint, WeightsThatAreNotFiniteAreNamed) {
-  const TemporaryFolder folder;
-  const fs::path own = own_checkpoint(folder);
-  fs::remove(own / "manifest.json");
-  NamedTensors tensors;
-  const Safetensors file(own / "model.safetensors");
-  for (const auto& [name, entry] : file.entries()) tensors.emplace_back(name, file.tensor(name).clone());
-  for (auto& [name, tensor] : tensors) {
-    if (name == "model.norm.weight") tensor[3] = std::nan("");
-  }
-  write_safetensors(own / "model.safetensors", tensors, {});
-  EXPECT_THAT(refusal([&] { Checkpoint(own).make_decoder(); }),
-              HasSubstr("model.norm.weight contains NaN or infinite values"));
-}
-
 TEST(Inspect, DeeplyNestedJsonIsRefused) {
   const TemporaryFolder folder;
   fs::copy(golden_models / "llama", folder / "deep", fs::copy_options::recursive);
   folder.write("deep/tokenizer.json",
                "{\"model\":" + std::string(300'000, '[') + std::string(300'000, ']') + "}");
   EXPECT_THAT(refusal([&] { inspect_model(folder / "deep"); }), HasSubstr("nested more than"));
+}
+
+TEST(Import, TheReportSaysWhatWasRead) {
+  const TemporaryFolder folder;
+  ImportOptions options;
+  options.source = golden_models / "llama-grouped-untied";
+  options.destination = folder / "deep/imported";  // folders above it are made
+  options.tokenizer = folder.write("forty.model", tokenizer_with_40_pieces());
+  const ImportResult result = import_model(options);
+  const auto decoder = Checkpoint(options.destination).make_decoder();
+  EXPECT_EQ(result.to_json(), (json{{"format", "Hugging Face folder"},
+                                    {"architecture", "llama"},
+                                    {"tokenizer", "forty.model"},
+                                    {"parameters", decoder->parameter_count()},
+                                    {"pieces", 40},
+                                    {"model", describe_model(decoder->config())}}));
+  EXPECT_EQ(refusal([&] { import_model(options); }), options.destination.string() + ": already exists");
+  EXPECT_EQ(ImportResult().parameters, 0);
+  ImportOptions pruned = options;
+  pruned.source = own_checkpoint(folder);
+  pruned.tokenizer.clear();
+  pruned.destination = folder / "pruned";
+  pruned.prune_to.emplace_back().pairs = folder.write("a.tsv", "le chat\tthe cat\n");
+  const ImportResult small = import_model(pruned);
+  const auto before = Checkpoint(pruned.source).make_decoder();
+  EXPECT_EQ(small.pieces_before, before->config().vocabulary);
+  EXPECT_EQ(small.parameters_before, before->parameter_count());
+  EXPECT_EQ(small.parameters,
+            before->parameter_count() - 16 * (before->config().vocabulary - small.model.vocabulary));
+  EXPECT_EQ(small.to_json()["pieces_before"], before->config().vocabulary);
+  EXPECT_EQ(small.to_json()["parameters_before"], before->parameter_count());
+  pruned.source = golden_models / "llama";
+  pruned.destination = folder / "none";
+  EXPECT_THAT(refusal([&] { import_model(pruned); }), HasSubstr("the model has no tokenizer"));
+}
+
+TEST(Import, RowsThatNoPieceRefersToAreDropped) {
+  const TemporaryFolder folder;
+  const auto wide = make_decoder(tiny_config(43));
+  ImportOptions options;
+  options.source = write_own(folder, *wide, tokenizer_with_40_pieces());
+  options.destination = folder / "imported";
+  EXPECT_EQ(import_model(options).model.vocabulary, 40);
+  const auto narrow = Checkpoint(options.destination).make_decoder();
+  EXPECT_TRUE(torch::equal(narrow->embedding->weight, wide->embedding->weight.slice(0, 0, 40)));
+  EXPECT_TRUE(torch::equal(narrow->norm->weight, wide->norm->weight));
+}
+
+TEST(Import, ATokenizerWithMorePiecesThanTheModelIsAProblem) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("forty.model", tokenizer_with_40_pieces());
+  EXPECT_TRUE(open_import_source(golden_models / "llama", file).problems.empty());
+  SentencePieceFile more = forty_pieces();
+  more.pieces.push_back({"▁q", 0, SentencePiece::Kind::normal});
+  EXPECT_THAT(
+      open_import_source(golden_models / "llama", folder.write("more.model", more.serialize())).problems,
+      testing::ElementsAre("the tokenizer has 41 pieces, but the model's vocabulary only 40"));
+  EXPECT_EQ(
+      open_import_source(golden_models / "llama", folder.write("bad.model", "no model")).problems.size(), 1U);
+}
+
+TEST(Import, DamagedAndInfiniteWeightsAreNotImported) {
+  const TemporaryFolder folder;
+  const auto decoder = make_decoder(tiny_config(40));
+  ImportOptions options;
+  options.source = write_own(folder, *decoder, tokenizer_with_40_pieces());
+  options.destination = folder / "imported";
+  const Safetensors file(options.source / "model.safetensors");
+  NamedTensors tensors;
+  for (const auto& [name, entry] : file.entries()) tensors.emplace_back(name, file.tensor(name).clone());
+  tensors.front().second.view({-1})[3] = INFINITY;
+  write_safetensors(options.source / "model.safetensors", tensors, {});
+  EXPECT_THAT(refusal([&] { import_model(options); }), HasSubstr("model.safetensors: damaged"));
+  fs::remove(options.source / "manifest.json");
+  EXPECT_THAT(refusal([&] { import_model(options); }),
+              HasSubstr("its weights contain NaN or infinite values"));
+  EXPECT_FALSE(fs::exists(options.destination));
+}
+
+TEST(Import, FoldersMayNameTheirTensorsWithoutTheModelsPrefixAndHoldBuffers) {
+  const TemporaryFolder folder;
+  const auto open = [&](const std::function<void(NamedTensors&)>& change) {
+    fs::remove_all(folder / "model");
+    fs::create_directory(folder / "model");
+    fs::copy(golden_models / "llama/config.json", folder / "model/config.json");
+    const Safetensors file(golden_models / "llama/model.safetensors");
+    NamedTensors tensors;
+    for (const auto& [name, entry] : file.entries()) tensors.emplace_back(name, file.tensor(name).clone());
+    change(tensors);
+    write_safetensors(folder / "model/model.safetensors", tensors, {});
+    return open_import_source(folder / "model");
+  };
+  const ImportSource bare = open([](NamedTensors& all) {
+    for (auto& [name, tensor] : all) {
+      if (name.starts_with("model.")) name = name.substr(6);
+    }
+    for (const char* buffer :
+         {"layers.0.self_attn.rotary_emb.inv_freq", "h.0.attn.bias", "h.0.attn.masked_bias"})
+      all.emplace_back(buffer, torch::zeros({2}));
+    all.emplace_back("lm_head.weight", torch::zeros({40, 16}));  // a copy of the tied embedding
+  });
+  EXPECT_EQ(bare.path, folder / "model");
+  EXPECT_EQ(bare.format, "Hugging Face folder");
+  EXPECT_EQ(bare.tensors.at("model.norm.weight").stored_as, "norm.weight, Float");
+  EXPECT_EQ(refusal([&] { load_decoder(bare); }), "accepted");
+  EXPECT_THAT(
+      refusal([&] { open([](NamedTensors& all) { all.emplace_back("norm.weight", torch::zeros({16})); }); }),
+      HasSubstr("is also in another file"));
+  fs::remove(folder / "model/model.safetensors");
+  EXPECT_THAT(open_import_source(folder / "model").problems,
+              testing::ElementsAre("no model.safetensors in the folder"));
+  fs::remove(folder / "model/config.json");
+  EXPECT_THAT(refusal([&] { open_import_source(folder / "model"); }), HasSubstr("config.json is missing"));
+  EXPECT_THAT(refusal([&] { open_import_source(folder.write("x", "what?")); }),
+              HasSubstr("not in a known format"));
+}
+
+TEST(Import, BeginAndEndOfATokenizerJsonComeFromItsSettingsOrTheModels) {
+  const TemporaryFolder folder;
+  const std::string tokens = R"("added_tokens": [{"id": 3, "content": "[B]"}, {"id": 4, "content": "[E]"}])";
+  const auto opened = [&](const std::string& settings, const json& config_ids) {
+    fs::remove_all(folder / "model");
+    fs::copy(golden_models / "llama", folder / "model");
+    json config = parse_file(folder / "model/config.json");
+    config.update(config_ids);
+    folder.write("model/config.json", config.dump());
+    json file = parse_file(source_folder() / "tests/golden/tokenizer/byte-level.json");
+    file.erase("ids");
+    json vocabulary = json::object();
+    for (const auto& [text, id] : file["model"]["vocab"].items()) {
+      if (id.get<int>() < 38) vocabulary[text] = id;
+    }
+    file["model"]["vocab"] = vocabulary;
+    file["model"]["merges"] = json::array();
+    file["added_tokens"] = json::parse("{" + tokens + "}")["added_tokens"];
+    file["post_processor"] = nullptr;
+    folder.write("model/tokenizer.json", file.dump());
+    if (!settings.empty()) folder.write("model/tokenizer_config.json", settings);
+    const ImportSource source = open_import_source(folder / "model");
+    EXPECT_EQ(source.tokenizer_kind, "tokenizer.json");
+    return json::parse(*source.tokenizer).dump();
+  };
+  const std::string by_name =
+      opened(R"({"bos_token": "[B]", "eos_token": {"content": "[E]"}})", json::object());
+  EXPECT_EQ(by_name, opened("", {{"bos_token_id", 3}, {"eos_token_id", 4}}));
+  EXPECT_EQ(by_name, opened(R"({"bos_token": null})", {{"bos_token_id", 3}, {"eos_token_id", {4, 7}}}));
+  EXPECT_NE(by_name, opened("", {{"bos_token_id", 4}, {"eos_token_id", 3}}));
+  // Without a beginning the end stands for it.
+  EXPECT_EQ(opened("", {{"bos_token_id", nullptr}, {"eos_token_id", 4}}),
+            opened("", {{"bos_token_id", 4}, {"eos_token_id", 4}}));
+}
+
+TEST(Inspect, CountsTheParametersOfTheTensorsItLists) {
+  const TemporaryFolder folder;
+  const fs::path own = own_checkpoint(folder);
+  const Inspection found = inspect_model(own);
+  const auto decoder = Checkpoint(own).make_decoder();
+  EXPECT_EQ(found.parameters, decoder->parameter_count());
+  EXPECT_EQ(found.tensors.size(), 2U + 2 * 9);
+  EXPECT_EQ(found.tokenizer, "SentencePiece");
+  const json summary = found.to_json();
+  EXPECT_EQ(summary["format"], "Hugging Face folder");
+  EXPECT_EQ(summary["parameters"], decoder->parameter_count());
+  EXPECT_EQ(summary["tokenizer"], "SentencePiece");
+  EXPECT_EQ(summary["model"], describe_model(decoder->config()));
+  EXPECT_EQ(summary["problems"], json::array());
+  EXPECT_EQ(summary["tensors"].back(),
+            (json{{"name", "model.norm.weight"}, {"shape", {16}}, {"stored", "model.norm.weight, Float"}}));
+  const Inspection file = inspect_model(own / "model.safetensors");
+  EXPECT_EQ(file.format, "safetensors file");
+  EXPECT_FALSE(file.importable());
+  EXPECT_EQ(file.tensors.size(), 20U);
+  EXPECT_EQ(file.to_json()["tensors"][0]["stored"], "Float");
+  EXPECT_FALSE(file.to_json().contains("model") || file.to_json().contains("parameters"));
+}
+
+TEST(Inspect, TokenIdsForLogitsAreChecked) {
+  const fs::path model = golden_models / "llama";
+  const auto with = [&](const std::vector<int64_t>& ids) {
+    return refusal([&] { inspect_logits(model, ids); });
+  };
+  EXPECT_EQ(with({0, 39}), "accepted");
+  EXPECT_EQ(with({}), "expected at least one token id, found none");
+  EXPECT_EQ(with({40}), "token id 40 is not in the vocabulary, which has 40 pieces");
+  EXPECT_THAT(with({-1}), HasSubstr("token id -1"));
+  EXPECT_EQ(with(std::vector<int64_t>(32, 1)), "accepted");
+  EXPECT_EQ(with(std::vector<int64_t>(33, 1)), "33 token ids do not fit into the model's context of 32");
 }
 
 }  // namespace calque

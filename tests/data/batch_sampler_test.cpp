@@ -105,7 +105,51 @@ TEST_F(BatchSamplerTest, WeightsSetHowOftenAPartOccurs) {
   }
 }
 
+TEST_F(BatchSamplerTest, WithoutShufflingPairsAndBatchesAreSortedByLength) {
+  BatchSampler sorted(store_, format_, {500, 1, {}, false});
+  std::vector<int64_t> all;
+  for (int64_t step = 0; step < sorted.steps(0); ++step) {
+    const auto pairs = sorted.pairs(0, step);
+    all.insert(all.end(), pairs.begin(), pairs.end());
+  }
+  ASSERT_EQ(std::ssize(all), store_.pairs());
+  for (int64_t i = 0; i < store_.pairs(); ++i) ASSERT_EQ(all[static_cast<size_t>(i)], i);
+  EXPECT_TRUE(sorted.pairs(0, sorted.steps(0)).empty());
+  EXPECT_TRUE(sorted.pairs(0, sorted.steps(0) + 1).empty());
+  BatchSampler half(store_, format_, {500, 1, {0.5, 0.5}, false});
+  std::map<int64_t, int> seen = counts(half, 0);
+  for (const auto& [pair, count] : counts(half, 1)) seen[pair] += count;
+  for (const auto& [pair, count] : seen) ASSERT_EQ(count, 1) << pair;
+}
+
+// From a Python port. Another order would change the batches of runs that are resumed.
+TEST(BatchSampler, KeepsTheOrderOfEarlierVersions) {
+  const TemporaryFolder folder;
+  std::string tsv;
+  for (int i = 0; i < 10; ++i) tsv += "le chat\tthe cat\n";
+  const TokenStore store =
+      TokenStore::open_or_build(folder / "s", {tsv_part(folder.write("a.tsv", tsv))}, small_tokenizer(), {});
+  ASSERT_EQ(store.groups().size(), 1U);
+  const SequenceFormat format{{1}, {3}, 2};
+  const auto rows = format.rows(store.groups()[0].tokens, 0);
+  BatchSampler sampler(store, format, {3 * rows, 5, {}, true});
+  EXPECT_EQ(sampler.steps(0), 4);
+  const std::vector<std::vector<int64_t>> expected = {{3},       {1, 2, 9}, {4, 5, 8}, {0, 6, 7},
+                                                      {0, 7, 9}, {1, 5, 6}, {8},       {2, 3, 4}};
+  for (int64_t epoch = 0; epoch < 2; ++epoch) {
+    for (int64_t step = 0; step < 4; ++step)
+      EXPECT_EQ(sampler.pairs(epoch, step), expected[static_cast<size_t>(4 * epoch + step)]);
+  }
+  const BatchSamplerOptions defaults;
+  EXPECT_EQ(defaults.batch_tokens, 4096);
+  EXPECT_EQ(defaults.seed, 1U);
+  EXPECT_TRUE(defaults.shuffle);
+}
+
 TEST_F(BatchSamplerTest, RejectsATokenLimitBelowTheLongestPair) {
+  const int64_t longest = format_.rows(store_.groups().back().tokens, 0);
+  EXPECT_NO_THROW(sampler(longest));
+  EXPECT_THROW(sampler(longest - 1), UserError);
   EXPECT_THAT([&] { sampler(10); },
               testing::ThrowsMessage<UserError>(testing::HasSubstr("train.batch_tokens=10 is too small")));
 }
@@ -121,6 +165,9 @@ TEST(Batch, PacksPairsInTheGivenFormat) {
   EXPECT_THAT(batch.target_starts, testing::ElementsAre(4, 10));
   EXPECT_THAT(batch.loss_rows, testing::ElementsAre(3, 4, 5, 6, 9, 10));
   EXPECT_THAT(batch.labels, testing::ElementsAre(20, 21, 22, 2, 23, 2));
+  EXPECT_EQ(batch.place.epoch, 0);
+  EXPECT_EQ(batch.place.step, 0);
+  EXPECT_EQ(batch.place.steps, 0);
 }
 
 TEST(Batch, SplittingKeepsEveryPairWhole) {
@@ -129,9 +176,16 @@ TEST(Batch, SplittingKeepsEveryPairWhole) {
   batch.add(format, std::vector<int32_t>{10, 11}, std::vector<int32_t>{20, 21, 22});
   batch.add(format, std::vector<int32_t>{12}, std::vector<int32_t>{23});
   batch.add(format, std::vector<int32_t>{13}, std::vector<int32_t>{24});
+  batch.place = {3, 4, 5};
   const auto parts = split_batch(batch, 8);
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_EQ(parts[0].rows(), 7);
+  EXPECT_THAT(parts[1].positions, testing::ElementsAre(0, 1, 2, 3, 0, 1, 2, 3));
+  for (const Batch& part : parts) {
+    EXPECT_EQ(part.place.epoch, 3);
+    EXPECT_EQ(part.place.step, 4);
+    EXPECT_EQ(part.place.steps, 5);
+  }
   EXPECT_THAT(parts[1].tokens, testing::ElementsAre(1, 12, 3, 23, 1, 13, 3, 24));
   EXPECT_THAT(parts[1].offsets, testing::ElementsAre(0, 4, 8));
   EXPECT_THAT(parts[1].target_starts, testing::ElementsAre(3, 7));

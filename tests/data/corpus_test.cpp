@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <set>
+
 #include "calque/base/error.h"
 #include "calque/base/file.h"
 #include "temporary_folder.h"
@@ -154,6 +156,113 @@ TEST(Corpus, RejectsInvalidCombinationsOfKeys) {
   EXPECT_EQ(check_error({tsv(folder / "none")}), "accepted");  // does not check that the file exists
   EXPECT_THROW(check_corpus_files({tsv(folder / "none")}, "data.train"), UserError);
   EXPECT_NO_THROW(check_corpus_files({tsv(file)}, "data.train"));
+}
+
+TEST(Corpus, AMissingFileOrAFolderIsNamed) {
+  const TemporaryFolder folder;
+  const auto check_error = [](const Corpus& corpus) {
+    try {
+      check_corpus_files(corpus, "data.valid");
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  const std::string name = (folder / "none").string();
+  EXPECT_EQ(check_error({tsv(name)}), "data.valid: " + name + ": no such file");
+  EXPECT_EQ(check_error({tsv(folder.path())}),
+            "data.valid: " + folder.path().string() + ": is a folder; expected a file");
+  CorpusPart part;
+  part.source = folder.write("a.fr", "un\n");
+  part.target = name;
+  EXPECT_EQ(check_error({part}), "data.valid: " + name + ": no such file");
+  part.source = "";
+  EXPECT_THAT([&] { check_corpus({part}, "data.valid"); },
+              testing::ThrowsMessage<UserError>(
+                  "data.valid: source and target must be set together; source is missing"));
+}
+
+TEST(Corpus, AReaderCountsBytesLinesAndTheFirstPairsItIsAskedFor) {
+  const TemporaryFolder folder;
+  CorpusPart part;
+  part.source = folder.write("a.fr", "un\n\ntrois\nquatre\n");
+  part.target = folder.write("a.en", "one\ntwo\nthree\nfour\n");
+  EXPECT_EQ(corpus_bytes({part, tsv(part.source)}), 17 + 19 + 17);
+  EXPECT_THAT(part.files(), ElementsAre(part.source, part.target));
+  {
+    PairReader reader(part);
+    SentencePair pair;
+    EXPECT_EQ(pair.line, 0);
+    std::vector<int64_t> lines;
+    while (reader.next(pair)) lines.push_back(pair.line);
+    EXPECT_THAT(lines, ElementsAre(1, 3, 4));
+    EXPECT_EQ(reader.bytes_read(), 17 + 19);
+    EXPECT_EQ(reader.skipped_empty(), 1);
+  }
+  part.first = 2;  // pairs that are used, not lines
+  EXPECT_THAT(read_all(part), ElementsAre(Pair("un", "one"), Pair("trois", "three")));
+  part.first = 1;
+  EXPECT_THAT(read_all(part), ElementsAre(Pair("un", "one")));
+  CorpusPart text;
+  text.text = folder.write("a.txt", "one\n\ntwo\nthree\n");
+  text.first = 2;
+  int64_t skipped = 0;
+  EXPECT_THAT(read_all(text, &skipped), ElementsAre(Pair("", "one"), Pair("", "two")));
+  EXPECT_EQ(skipped, 1);
+  EXPECT_EQ(PairReader(tsv(part.source)).skipped_empty(), 0);
+}
+
+TEST(Corpus, ErrorsOfTheSecondFileNameIt) {
+  const TemporaryFolder folder;
+  CorpusPart part;
+  part.source = folder.write("a.fr", "un\ndeux\n");
+  part.target = folder.write("a.en", "one\ntw\xe9\n");
+  EXPECT_THAT(error_message(part), HasSubstr("a.en:2: byte 3 is not valid UTF-8 (0xe9)"));
+  part.target = folder.write("b.en", "one\ntwo\nthree\n");
+  EXPECT_THAT(error_message(part), HasSubstr("a.fr ends after line 2, but"));
+}
+
+TEST(Corpus, TrimRemovesSpacesTabsAndCarriageReturns) {
+  EXPECT_EQ(trim(" \t a b\r "), "a b");
+  EXPECT_EQ(trim("a"), "a");
+  EXPECT_EQ(trim("\t\r "), "");
+  EXPECT_EQ(trim(""), "");
+}
+
+TEST(Corpus, ColumnsOfALine) {
+  const CorpusPart two;
+  const TsvColumns columns = tsv_columns(two, "a\tb");
+  EXPECT_TRUE(columns.is_valid);
+  EXPECT_EQ(columns.source, "a");
+  EXPECT_EQ(columns.target, "b");
+  EXPECT_EQ(tsv_columns(two, "").found, 1);
+  EXPECT_EQ(tsv_columns(two, "a\t").found, 2);
+  EXPECT_FALSE(tsv_columns(two, "a\tb\t").is_valid);
+  CorpusPart chosen;
+  chosen.columns = {3, 1};
+  EXPECT_FALSE(tsv_columns(chosen, "a\tb").is_valid);
+  EXPECT_TRUE(tsv_columns(chosen, "a\tb\tc").is_valid);
+  EXPECT_EQ(tsv_columns(chosen, "a\tb\tc").source, "c");
+  EXPECT_EQ(tsv_columns(chosen, "a\tb\tc").target, "a");
+  EXPECT_FALSE(TsvColumns{}.is_valid);
+  EXPECT_EQ(TsvColumns{}.found, 0);
+}
+
+TEST(Corpus, HashDependsOnKindOrderAndLimits) {
+  const TemporaryFolder folder;
+  const auto a = folder.write("a", "x\ty\n"), b = folder.write("b", "z\tw\n");
+  CorpusPart pairs = tsv(a), text, files, limited = tsv(a), columns = tsv(a);
+  text.text = a;
+  files.source = files.target = a;
+  limited.first = 1;
+  columns.columns = {1, 2};
+  std::set<uint64_t> hashes;
+  for (const Corpus& corpus : std::vector<Corpus>{
+           {pairs}, {text}, {files}, {limited}, {columns}, {}, {pairs, tsv(b)}, {tsv(b), pairs}})
+    hashes.insert(hash_corpus(corpus));
+  EXPECT_EQ(hashes.size(), 8U);
+  EXPECT_TRUE(is_text({text}));
+  EXPECT_FALSE(is_text({pairs}) || is_text({}));
 }
 
 TEST(Corpus, HashDependsOnContentNotOnFileNames) {

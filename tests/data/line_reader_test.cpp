@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "calque/base/error.h"
 #include "temporary_folder.h"
 
 namespace calque {
@@ -33,6 +34,40 @@ TEST(LineReader, ANamedPipeIsOpenedOnce) {
   EXPECT_EQ(line, "two");
   EXPECT_FALSE(reader.next(line));
   EXPECT_EQ(reader.bytes_read(), 0);
+}
+
+TEST(LineReader, ReadsEveryLineAcrossTheBlocksOfAFile) {
+  const TemporaryFolder folder;
+  std::string content(200'000, 'x');
+  content += '\n';
+  for (int i = 0; i < 60'000; ++i) content += std::to_string(i * 31) + (i % 100 == 0 ? "\r\n" : "\n");
+  content += "last";
+  LineReader reader(folder.write("a.txt", content));
+  std::string rebuilt;
+  std::string_view line;
+  int64_t lines = 0;
+  while (reader.next(line)) {
+    rebuilt += (lines > 0 ? "\n" : "") + std::string(line);
+    ASSERT_EQ(reader.line_number(), ++lines);
+  }
+  EXPECT_EQ(rebuilt, content);
+  EXPECT_EQ(lines, 60'002);
+  EXPECT_EQ(reader.bytes_read(), std::ssize(content));
+  EXPECT_EQ(reader.path(), folder / "a.txt");
+  EXPECT_FALSE(reader.next(line));
+}
+
+TEST(LineReader, ALineHasAtMost16Megabytes) {
+  const TemporaryFolder folder;
+  const std::string longest(16 << 20, 'x');
+  std::string_view line;
+  for (const char* end : {"", "\n", "\nmore\n"}) {
+    LineReader reader(folder.write("a.txt", longest + end));
+    ASSERT_TRUE(reader.next(line));
+    EXPECT_EQ(line.size(), longest.size());
+    LineReader over(folder.write("b.txt", "x" + longest + end));
+    EXPECT_THROW(over.next(line), UserError);
+  }
 }
 
 }  // namespace

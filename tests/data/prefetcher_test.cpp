@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
@@ -48,7 +49,22 @@ TEST(Prefetcher, StopsWithBatchesLeftInTheQueue) {
     Prefetcher prefetcher([&]() -> std::optional<Batch> { return numbered(made++); }, 4);
     prefetcher.next();
   }
-  EXPECT_LE(made, 7);  // at most a few in advance
+  EXPECT_LE(made, 6);  // at most one more than the queue holds
+}
+
+// One batch is made in advance of a full queue.
+TEST(Prefetcher, MakesNoMoreThanTheQueueHolds) {
+  const auto made_after = [](int taken, auto... ahead) {
+    std::atomic<int64_t> made = 0;
+    Prefetcher prefetcher([&]() -> std::optional<Batch> { return numbered(made++); }, ahead...);
+    for (int i = 0; i < taken; ++i) prefetcher.next();
+    int64_t before = -1;
+    while (std::exchange(before, made) != made) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    return made.load();
+  };
+  EXPECT_EQ(made_after(0, 3), 4);
+  EXPECT_EQ(made_after(2, 3), 6);
+  EXPECT_EQ(made_after(0), 9);
 }
 
 TEST(Prefetcher, MeasuresTheTimeSpentWaiting) {
@@ -56,8 +72,13 @@ TEST(Prefetcher, MeasuresTheTimeSpentWaiting) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return numbered(0);
   });
+  EXPECT_EQ(prefetcher.waited_seconds(), 0);
   prefetcher.next();
   EXPECT_GT(prefetcher.waited_seconds(), 0.01);
+  EXPECT_LT(prefetcher.waited_seconds(), 10);
+  const double once = prefetcher.waited_seconds();
+  prefetcher.next();
+  EXPECT_GE(prefetcher.waited_seconds(), once);
 }
 
 }  // namespace calque

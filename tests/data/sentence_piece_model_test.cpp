@@ -7,6 +7,7 @@
 
 #include "calque/base/file.h"
 #include "calque/data/tokenizer_model.h"
+#include "data/small_pieces.h"
 #include "temporary_folder.h"
 
 namespace calque {
@@ -59,6 +60,47 @@ TEST(SentencePieceModel, PrunedToTheirPartsPiecesAreStillMerged) {
   EXPECT_EQ(pruned->piece(pruned->unknown_id()), "<unk>");
   EXPECT_EQ(pruned->piece(pruned->begin_id()), "<s>");
   EXPECT_EQ(pruned->piece(pruned->end_id()), "</s>");
+}
+
+TEST(SentencePieceModel, PrunedPiecesKeepTheOrderTheyAreGivenIn) {
+  const auto model = make_sentence_piece_model(letters_file().serialize(), "letters");
+  const auto pruned =
+      make_sentence_piece_model(model->pruned(std::vector<int32_t>{2, 4, 1, 0, 5, 7}), "pruned");
+  EXPECT_EQ(pruned->size(), 6);
+  EXPECT_EQ(pruned->end_id(), 0);
+  EXPECT_EQ(pruned->piece(1), "a");
+  EXPECT_EQ(pruned->begin_id(), 2);
+  EXPECT_EQ(pruned->unknown_id(), 3);
+  EXPECT_EQ(pruned->find("ab"), 5);
+  EXPECT_EQ(pruned->find("c"), std::nullopt);
+}
+
+TEST(SentencePieceModel, PiecesAreKnownByTheirTextAndKind) {
+  const auto model = make_sentence_piece_model(letters_file().serialize(), "letters");
+  EXPECT_EQ(model->find("<unk>"), 0);
+  EXPECT_EQ(model->find("</s>"), 2);
+  EXPECT_EQ(model->find("nowhere"), std::nullopt);
+  EXPECT_TRUE(model->begins_word(3) && model->begins_word(10));
+  EXPECT_FALSE(model->begins_word(4) || model->begins_word(9));
+  EXPECT_TRUE(model->is_control(1) && model->is_control(2));
+  EXPECT_FALSE(model->is_control(0) || model->is_control(4) || model->is_byte(4));
+  EXPECT_TRUE(base_model()->is_byte(base_model()->find("<0x41>").value()));
+  EXPECT_STREQ(model->file_name(), "tokenizer.model");
+}
+
+TEST(SentencePieceModel, ThePairWithTheHigherScoreIsMergedFirstThenTheLeftmost) {
+  const auto parts = [](float score_of_ab, float score_of_bc) {
+    const auto model = make_sentence_piece_model(letters_file(score_of_ab, score_of_bc).serialize(), "t");
+    std::vector<std::string> texts;
+    for (const int32_t id : model->parts_of(9)) texts.push_back(model->piece(id));
+    return texts;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(parts(-1, -2), ElementsAre("abc", "a", "b", "c", "ab", "abc"));
+  EXPECT_THAT(parts(-2, -1), ElementsAre("abc", "a", "b", "c", "bc", "abc"));
+  EXPECT_THAT(parts(-2, -2), ElementsAre("abc", "a", "b", "c", "ab", "abc"));
+  const auto model = make_sentence_piece_model(letters_file().serialize(), "t");
+  EXPECT_EQ(model->parts_of(3), (std::vector<int32_t>{3, 3}));  // "▁" is one character of three bytes
 }
 
 }  // namespace calque

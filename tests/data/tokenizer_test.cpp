@@ -7,11 +7,28 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "calque/base/config.h"
 #include "calque/base/error.h"
 #include "calque/base/file.h"
+#include "calque/base/hash.h"
 #include "data/small_corpus.h"
+#include "field_bounds.h"
 
 namespace calque {
+
+TEST(TokenizerConfig, NumbersHaveTheirLimitsAndDefaults) {
+  TokenizerConfig config;
+  EXPECT_EQ(show_config(fields(config), "", false),
+            "path: \nvocabulary: 8000\nkind: bpe\nnfkc: true\ncharacter_coverage: 0.9995\n"
+            "train_lines: 2000000\nsampling: 0\n");
+  expect_bounds(fields(config), {{"vocabulary", "264", "263"},
+                                 {"vocabulary", "1000000", "1000001"},
+                                 {"character_coverage", "0.9", "0.8999"},
+                                 {"character_coverage", "1", "1.0001"},
+                                 {"train_lines", "1", "0"},
+                                 {"sampling", "0", "-0.1"},
+                                 {"sampling", "0.999", "1"}});
+}
 
 TEST(Tokenizer, HasControlTokensAndByteTokens) {
   const Tokenizer& tokenizer = small_tokenizer();
@@ -23,6 +40,12 @@ TEST(Tokenizer, HasControlTokensAndByteTokens) {
   EXPECT_TRUE(tokenizer.is_control(3));
   EXPECT_TRUE(tokenizer.find("<0x0A>"));
   EXPECT_FALSE(tokenizer.find("nowhere"));
+  EXPECT_EQ(tokenizer.piece(3), "<sep>");
+  EXPECT_TRUE(tokenizer.is_byte(4) && !tokenizer.is_byte(329) && !tokenizer.is_control(4));
+  EXPECT_TRUE(tokenizer.begins_word(tokenizer.encode("chat").front()));
+  EXPECT_EQ(&tokenizer.pieces().piece(3), &tokenizer.piece(3));
+  EXPECT_STREQ(tokenizer.file_name(), "tokenizer.model");
+  EXPECT_EQ(tokenizer.hash(), hash_bytes(tokenizer.serialized()));
 }
 
 TEST(Tokenizer, DecodingReversesEncodingOfAnyText) {
@@ -72,6 +95,8 @@ TEST(Tokenizer, RejectsInvalidModelsAndIds) {
   EXPECT_THROW(Tokenizer::load(folder / "none.model"), UserError);
   EXPECT_THROW(small_tokenizer().decode(std::vector<int32_t>{100'000}), UserError);
   EXPECT_THROW(small_tokenizer().decode(std::vector<int32_t>{-1}), UserError);
+  EXPECT_THROW(small_tokenizer().decode(std::vector<int32_t>{330}), UserError);
+  EXPECT_NO_THROW(small_tokenizer().decode(std::vector<int32_t>{0, 329}));
 }
 
 TEST(Tokenizer, AVocabularyThatDoesNotFitTheCorpusIsRefusedWithOneThatDoes) {

@@ -7,28 +7,12 @@
 #include "calque/base/text.h"
 #include "calque/decode/attention_map.h"
 #include "calque/decode/segments.h"
-#include "temporary_folder.h"
-#include "tiny_model.h"
+#include "decode/small_translator.h"
 
 namespace calque {
 namespace {
 
 using testing::ElementsAre;
-
-Translator make_translator(int64_t split_tokens = 48) {
-  const Tokenizer tokenizer =
-      Tokenizer::load(std::string(CALQUE_SOURCE_FOLDER) + "/tests/golden/tokenizer/bpe.model");
-  ModelConfig model = tiny_config(tokenizer.size());
-  model.context_length = 128;
-  const auto decoder = make_decoder(model);
-  decoder->pack(WeightPrecision::float32);
-  DecodeConfig config;
-  config.beam = 2;
-  config.max_length_ratio = 0.5;
-  config.max_length_extra = 3;
-  config.split_tokens = split_tokens;
-  return {decoder, tokenizer, config};
-}
 
 }  // namespace
 
@@ -182,6 +166,68 @@ TEST(Translator, ALoopIsTriedAgainWithoutRepetition) {
     const auto& tokens = translation.best.front().parts.front().tokens;
     EXPECT_LT(std::count(tokens.begin(), tokens.end(), 300), 5);
   }
+}
+
+TEST(Translator, TokensThatAreNoTextAreForbidden) {
+  const Tokenizer tokenizer = golden_tokenizer();
+  const Translator padded(make_decoder(tiny_config(tokenizer.size() + 2)), tokenizer, {});
+  std::vector<int32_t> expected;
+  for (int32_t id = 0; id < tokenizer.size(); ++id) {
+    if (id != tokenizer.end_id() && (tokenizer.is_control(id) || id == tokenizer.unknown_id()))
+      expected.push_back(id);
+  }
+  ASSERT_GE(expected.size(), 2U);
+  expected.push_back(tokenizer.size());
+  expected.push_back(tokenizer.size() + 1);
+  EXPECT_EQ(padded.forbidden(), expected);
+}
+
+TEST(Translator, ProgressMayStopATranslation) {
+  const Translator translator = make_translator(8);
+  const std::string line = "Le chat dort. Il ne fait rien. Il pleut.";
+  int shown = 0;
+  const Translation stopped = translator.translate(line, "", [&](const std::string&) { return ++shown < 2; });
+  EXPECT_EQ(shown, 2);
+  EXPECT_EQ(stopped.text(), "");  // the first part has no result yet
+  std::vector<std::string> texts;
+  const Translation whole = translator.translate(line, "The", [&](const std::string& text) {
+    texts.push_back(text);
+    return true;
+  });
+  EXPECT_EQ(whole.sources.size(), 3U);
+  EXPECT_TRUE(whole.text().starts_with("The"));
+  EXPECT_TRUE(texts.front().starts_with("The"));
+  EXPECT_GT(texts.back().size(), texts.front().size());
+}
+
+TEST(Translator, EveryLineAdvancesTheCountByOne) {
+  int64_t count = 0;
+  const auto all =
+      make_translator().translate_all({"Oui.", "", "Non."}, [&](int64_t more) { count += more; });
+  EXPECT_EQ(count, 3);
+  EXPECT_EQ(all.size(), 3U);
+}
+
+TEST(Translator, ExamplesLeaveHalfOfTheContextFree) {
+  const TemporaryFolder folder;
+  Translator translator = make_translator();  // a context of 128
+  EXPECT_THAT([&] { translator.use_examples(folder.write("none.tsv", "\n")); },
+              testing::ThrowsMessage<UserError>(testing::HasSubstr("no examples in this file")));
+  // Adds words until the examples are refused: at 65 of 128.
+  std::string words;
+  int64_t rows = 0;
+  std::string refusal;
+  for (int i = 0; i < 100 && refusal.empty(); ++i, words += " a") {
+    try {
+      translator.use_examples(folder.write("shots.tsv", "Oui" + words + "\tYes\n"));
+      rows = translator.format().rows(0, 0);
+      EXPECT_EQ(translator.config().shots, folder / "shots.tsv");
+    } catch (const UserError& error) {
+      refusal = error.what();
+    }
+  }
+  EXPECT_EQ(rows, 64);
+  EXPECT_THAT(refusal, testing::HasSubstr("the examples take 65 of the model's 128 tokens"));
 }
 
 TEST(Translator, ATokenizerOfAnotherModelIsRefused) {

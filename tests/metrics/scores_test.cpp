@@ -133,6 +133,25 @@ TEST(NumpyRandom, MatchesNumpy) {
   std::vector<uint32_t> drawn;
   for (int i = 0; i < 12; ++i) drawn.push_back(choice.below(10));
   EXPECT_EQ(drawn, (std::vector<uint32_t>{6, 2, 7, 3, 2, 7, 6, 6, 9, 3, 8, 3}));
+  NumpyRandom seven(7);
+  for (const uint64_t expected : {11530976094092348043ULL, 16550673365885938325ULL, 14308875409591826786ULL})
+    EXPECT_EQ(seven.next_64(), expected);
+  NumpyRandom halves(7);
+  for (const uint32_t expected : {4058335883U, 2684764585U, 2938530453U, 3853503932U, 2483747170U})
+    EXPECT_EQ(halves.next_32(), expected);
+  // Numbers this large are often rejected. below(1) takes no random number.
+  NumpyRandom large(12345), half(12345);
+  EXPECT_EQ(large.below(1), 0U);
+  for (const uint32_t expected : {2097645094U, 682008066U, 2365940964U, 950275018U, 2392096371U, 2028764011U,
+                                  2518275128U, 1794926260U, 639429039U, 560202556U, 687406213U, 2018268131U})
+    EXPECT_EQ(large.below(3'000'000'000), expected);
+  for (const uint32_t expected : {488200390U, 1693606511U, 680233354U, 438466540U, 1712329281U, 1380152456U,
+                                  1452245847U, 714712467U, 457721135U, 492064534U, 533103612U, 2037706757U})
+    EXPECT_EQ(half.below(2'147'483'649), expected);
+  NumpyRandom coins(12345);
+  std::string flips;
+  for (int i = 0; i < 70; ++i) flips += coins.coin() ? '1' : '0';
+  EXPECT_EQ(flips, "1011100110000011111111110100110110110001100011010100110001011100011110");
 }
 
 TEST(Unicode, CodePointsConvertBackToTheSameText) {

@@ -3,10 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "calque/base/error.h"
 #include "calque/model/batch_layout.h"
+#include "calque/model/lora.h"
+#include "kernels/compare.h"
 #include "tiny_model.h"
 
 namespace calque {
@@ -95,6 +98,140 @@ TEST(Decoder, InitialisationIsAPureFunctionOfTheSeed) {
   EXPECT_FALSE(torch::equal(a.blocks[0]->attention->qkv->weight, a.blocks[1]->attention->qkv->weight));
 }
 
+TEST(Decoder, WeightsAreDrawnWithTheStandardDeviationsOfGpt2) {
+  ModelConfig config = tiny_config(800);
+  config.architecture = Architecture::calque;
+  config.layers = 8;
+  config.hidden_size = 64;
+  config.mlp_size = 96;
+  config.context_length = 300;
+  config.positions = PositionKind::learned;
+  config.tied_embeddings = false;
+  Decoder model(config);
+  model.initialise(1);
+  const auto expect = [](const torch::Tensor& weight, double deviation) {
+    const double error = 4 * deviation / std::sqrt(static_cast<double>(weight.numel()));
+    EXPECT_NEAR(weight.std().item<double>(), deviation, error);
+    EXPECT_NEAR(weight.mean().item<double>(), 0, error);
+  };
+  const double residual = 0.02 / 4;  // √(2 · 8 layers) = 4
+  expect(model.embedding->weight, 0.02);
+  expect(model.embedding->positions, 0.02);
+  expect(model.output, 0.02);
+  for (const auto& block : model.blocks) {
+    expect(block->attention->qkv->weight, 0.02);
+    expect(block->attention->output->weight, residual);
+    expect(block->feed_forward->up->weight, 0.02);
+    expect(block->feed_forward->down->weight, residual);
+  }
+  EXPECT_FALSE(torch::equal(model.output, model.embedding->weight));
+}
+
+namespace {
+
+int64_t count_recomputed(torch::autograd::Node* node, std::set<torch::autograd::Node*>& seen) {
+  if (!node || !seen.insert(node).second) return 0;
+  int64_t count = node->name().find("Recomputed") != std::string::npos;
+  for (const auto& edge : node->next_edges()) count += count_recomputed(edge.function.get(), seen);
+  return count;
+}
+
+}  // namespace
+
+TEST(Decoder, GradientCheckpointingComputesTheSameGradientsWithEveryBlockTwice) {
+  const Batch batch = two_pairs();
+  const auto tokens = index_tensor(batch.tokens), labels = index_tensor(batch.labels);
+  for (ModelConfig config : every_kind()) {
+    config.dropout = 0.2;
+    Decoder model(config);
+    model.initialise(1);
+    EXPECT_FALSE(model.gradient_checkpointing);
+    const Layout layout = batch_layout(batch, config.attention);
+    const auto gradients = [&](bool checkpointing) {
+      for (auto& p : model.parameters()) p.mutable_grad() = torch::Tensor();
+      model.gradient_checkpointing = checkpointing;
+      at::manual_seed(3);
+      const auto loss = model.loss(tokens, layout, labels, 0.1).smoothed;
+      std::set<torch::autograd::Node*> seen;
+      EXPECT_EQ(count_recomputed(loss.grad_fn().get(), seen), checkpointing ? config.layers : 0);
+      loss.backward();
+      std::vector<torch::Tensor> all = {loss.detach()};
+      for (const auto& p : model.parameters()) all.push_back(p.grad().clone());
+      return all;
+    };
+    const auto plain = gradients(false), recomputed = gradients(true);
+    // The first pass is one without gradients, where LayerNorm and GELU have kernels that round differently.
+    const bool same_bits = config.norm != NormKind::layer && config.activation != Activation::gelu;
+    for (size_t i = 0; i < plain.size(); ++i) {
+      expect_close(recomputed[i], plain[i], 1e-6, std::to_string(i));
+      EXPECT_TRUE(!same_bits || torch::equal(recomputed[i], plain[i])) << i;
+    }
+    const torch::NoGradGuard no_gradients;
+    EXPECT_FALSE(model.logits(tokens, layout).grad_fn());
+  }
+}
+
+TEST(Decoder, BelowAllThatIsTrainedNothingIsRecomputed) {
+  const Batch batch = two_pairs();
+  const auto model = make_decoder(tiny_config());
+  AdapterConfig config;
+  config.target_modules = {"qkv"};
+  config.first_layer = 1;
+  add_adapters(*model, config, 1, WeightPrecision::float32);
+  model->gradient_checkpointing = true;
+  std::set<torch::autograd::Node*> seen;
+  EXPECT_EQ(
+      count_recomputed(model->hidden(index_tensor(batch.tokens), batch_layout(batch, AttentionKind::prefix))
+                           .grad_fn()
+                           .get(),
+                       seen),
+      1);
+}
+
+TEST(Decoder, Bfloat16ProductsRoundEveryMatrix) {
+  const auto model = make_decoder(tiny_config());
+  const Batch batch = two_pairs();
+  const auto loss = [&] {
+    return model
+        ->loss(index_tensor(batch.tokens), batch_layout(batch, AttentionKind::prefix),
+               index_tensor(batch.labels), 0)
+        .plain.item<double>();
+  };
+  const double before = loss();
+  model->use_bfloat16_products();
+  for (const auto& block : model->blocks) {
+    for (const Block::Matrix& matrix : block->matrices()) EXPECT_TRUE(matrix.linear->bfloat16_products);
+  }
+  EXPECT_NE(loss(), before);
+  EXPECT_NEAR(loss(), before, 0.01 * before);
+  // The output matrix too: without the blocks' matrices it is all that is rounded.
+  for (const auto& block : model->blocks) {
+    for (const Block::Matrix& matrix : block->matrices()) matrix.linear->bfloat16_products = false;
+  }
+  EXPECT_NE(loss(), before);
+}
+
+TEST(Decoder, LayersHaveTheRopeTableOfTheirKind) {
+  ModelConfig config = tiny_config();
+  config.architecture = Architecture::calque;
+  config.sliding_window = 4;
+  config.layer_types = {LayerType::sliding_attention, LayerType::full_attention};
+  config.rope_theta = 50;
+  config.rope_local_theta = 7;
+  const Decoder model(config);
+  for (const auto& [layer, theta] : std::vector<std::pair<int64_t, double>>{{0, 7}, {1, 50}}) {
+    ASSERT_NE(model.layer_rope(layer), nullptr);
+    const double angle = 3 / std::pow(theta, 0.5);  // position 3, the second of two angles
+    EXPECT_NEAR(model.layer_rope(layer)->cosines[3][1].item<double>(), std::cos(angle), 1e-5);
+    EXPECT_NEAR(model.layer_rope(layer)->sines[3][1].item<double>(), std::sin(angle), 1e-5);
+    EXPECT_EQ(model.layer_rope(layer)->sines.size(0), config.context_length);
+  }
+  config = tiny_config();
+  config.architecture = Architecture::calque;
+  config.positions = PositionKind::learned;
+  EXPECT_EQ(Decoder(config).layer_rope(0), nullptr);
+}
+
 TEST(Decoder, AHookSeesEveryIntermediateTensorByName) {
   Decoder model(tiny_config());
   model.initialise(1);
@@ -142,6 +279,23 @@ TEST(Decoder, LabelScoresAreTheLogSoftmaxOfTheLogits) {
   const auto expected =
       model->logits(tokens, layout).log_softmax(1).gather(1, labels.unsqueeze(1)).squeeze(1);
   EXPECT_LT((model->label_scores(tokens, layout, labels) - expected).abs().max().item<double>(), 1e-5);
+}
+
+TEST(Decoder, LabelScoresOfManyRowsComeInOrder) {
+  const auto model = make_decoder(tiny_config());
+  const torch::NoGradGuard guard;
+  Batch batch;
+  for (int32_t i = 0; i < 60; ++i)
+    batch.add({{1}, {3}, 2}, std::vector<int32_t>{10 + i % 7},
+              std::vector<int32_t>(static_cast<size_t>(3 + i % 20), 20 + i % 9));
+  ASSERT_GT(batch.labels.size(), 520U);  // more than two chunks
+  const Layout layout = batch_layout(batch, AttentionKind::prefix);
+  const auto tokens = index_tensor(batch.tokens), labels = index_tensor(batch.labels);
+  const auto expected =
+      model->logits(tokens, layout).log_softmax(1).gather(1, labels.unsqueeze(1)).squeeze(1);
+  const auto found = model->label_scores(tokens, layout, labels);
+  ASSERT_EQ(found.sizes(), expected.sizes());
+  EXPECT_LT((found - expected).abs().max().item<double>(), 1e-5);
 }
 
 TEST(Decoder, DropoutActsOnlyWhileTraining) {

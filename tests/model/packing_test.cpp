@@ -137,6 +137,42 @@ TEST(Packing, MergesAdapters) {
   EXPECT_LT(difference(other.step(*packed, {0}), one.step(*decoder, {0})), 1e-4);
 }
 
+TEST(Packing, ParametersAreCountedOnceInEveryPrecision) {
+  for (const ModelConfig& config : every_kind()) {
+    for (const WeightPrecision precision :
+         {WeightPrecision::float32, WeightPrecision::bfloat16, WeightPrecision::int8}) {
+      const auto decoder = random_decoder(config);
+      const int64_t before = decoder->parameter_count();
+      EXPECT_EQ(decoder->packed_precision(), std::nullopt);
+      const auto packed = packed_copy(*decoder, precision);
+      EXPECT_EQ(packed->parameter_count(), before);
+      EXPECT_EQ(packed->packed_precision(), precision);
+      EXPECT_FALSE(packed->is_training());
+      EXPECT_EQ(decoder->parameter_count(), before);
+    }
+  }
+}
+
+// Enough rows for several shares per thread, and pairs of very different lengths.
+TEST(Packing, ManyPairsAreSharedOutAmongTheThreadsAndComeBackInOrder) {
+  ModelConfig config = tiny_config();
+  const auto decoder = random_decoder(config), packed = packed_copy(*decoder, WeightPrecision::float32);
+  std::vector<int64_t> prompts;
+  std::vector<size_t> named;
+  for (size_t i = 0; i < 12; ++i) {
+    prompts.push_back(static_cast<int64_t>(1 + i * 5 % 17));
+    named.push_back(i);
+  }
+  const int threads = at::get_num_threads();
+  for (const int count : {1, 2, 4}) {
+    at::set_num_threads(count);
+    Sequences one(config, prompts), other(config, prompts);
+    for (int pass = 0; pass < 2; ++pass)
+      EXPECT_LT(difference(other.step(*packed, named), one.step(*decoder, named)), 1e-3);
+  }
+  at::set_num_threads(threads);
+}
+
 TEST(Packing, LeavesOneCopyOfTheWeights) {
   for (const ModelConfig& config : every_kind()) {
     const auto decoder = random_decoder(config);

@@ -1,69 +1,85 @@
-// The benchmarks say what they measured; how much is for no test to judge.
+// The benchmarks report what they measured; how much is for no test to judge.
 #include "calque/train/bench.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <thread>
 
 #include "calque/base/log.h"
-#include "calque/train/part_times.h"
+#include "calque/kernels/threads.h"
+#include "calque/train/matrix_speed.h"
+#include "calque/train/run_setup.h"
 #include "calque/train/training_loop.h"
 #include "train/small_run.h"
 
 namespace calque {
 
-TEST(PartTimes, ProductsCountForThemselvesAndTheOptimizerForAllOfItsOwn) {
-  const auto a = torch::randn({200, 200});
-  const PartTimes times;
-  {
-    RECORD_USER_SCOPE("norms");
-    torch::mm(a, a);
-    (a + a).sum();
-  }
-  {
-    RECORD_USER_SCOPE("optimizer");
-    for (int i = 0; i < 20; ++i) {
-      RECORD_USER_SCOPE("norms");
-      torch::mm(a, a);
-    }
-  }
-  const auto seconds = times.seconds();
-  ASSERT_EQ(seconds.size(), 3U);  // what is inside the optimizer counts as the optimizer's alone
-  for (const char* part : {"products", "norms", "optimizer"}) EXPECT_GT(seconds.at(part), 0) << part;
-}
+using nlohmann::json;
 
-TEST(Bench, TrainingIsToldBesideTheLimitAndByParts) {
+TEST(Bench, TrainingIsReportedBesideTheLimitAndByParts) {
   log::start(log::Verbosity::quiet);
   const TemporaryFolder folder;
   TrainBenchOptions options;
   options.cache = folder / "cache";
   options.seconds = 0.5;
-  options.threads = {1, 2};
+  options.threads = {2, 1};
   RunConfig config = small_run(folder);
   config.train.precision = Precision::bfloat16;  // beside float32, which is always timed
-  const nlohmann::json told = bench_training(config, options).to_json();
-  EXPECT_GT(told["limit_gflops"]["float32"], 0);
-  EXPECT_GT(told["limit_gflops"]["bfloat16"], 0);
-  ASSERT_EQ(told["train"].size(), 4U);
-  EXPECT_EQ(told["train"][2]["precision"], "float32");
-  EXPECT_EQ(told["train"][3]["precision"], "bfloat16");
-  for (const auto& row : told["train"]) {
-    for (const char* key :
-         {"tokens_per_second", "pairs_per_second", "flops_per_token", "share_of_limit", "peak_bytes"})
-      EXPECT_GT(row[key], 0) << key;
+  const TrainBench bench = bench_training(config, options);
+  EXPECT_EQ(num_threads(), 1);
+  ASSERT_EQ(bench.rows.size(), 4U);
+  DataCache cache(options.cache, 1);
+  const Tokenizer tokenizer = choose_tokenizer(config, cache);
+  const auto decoder = make_model(config, tokenizer, torch::kCPU);
+  BatchStream stream(stream_options(config), tokenizer, cache, 0, 0);
+  const double rows_per_pair = stream.epoch_rows() / static_cast<double>(stream.pairs());
+  for (size_t i = 0; i < 4; ++i) {
+    const TrainBenchRow& row = bench.rows[i];
+    EXPECT_EQ(row.precision, i % 2 == 0 ? "float32" : "bfloat16");
+    EXPECT_EQ(row.threads, i < 2 ? 2 : 1);
+    EXPECT_GT(row.tokens_per_second, 0);
+    EXPECT_GT(row.tokens_per_second / row.pairs_per_second, rows_per_pair / 2);
+    EXPECT_LT(row.tokens_per_second / row.pairs_per_second, rows_per_pair * 2);
+    // Some tokens carry loss, and some do not.
+    EXPECT_GT(row.flops_per_token, training_flops_per_token(*decoder, 0.2));
+    EXPECT_LT(row.flops_per_token, training_flops_per_token(*decoder, 0.8));
+    EXPECT_NEAR(row.share_of_limit * row.limit_gflops * 1e9, row.tokens_per_second * row.flops_per_token,
+                1e-6 * row.tokens_per_second * row.flops_per_token);
+    EXPECT_GT(row.peak_bytes, 20'000'000);
+    EXPECT_EQ(row.peak_bytes % 1024, 0);
     double sum = 0;
     for (const char* part :
          {"products", "attention", "norms", "activation", "loss", "optimizer", "waiting", "rest"}) {
-      ASSERT_TRUE(row["breakdown"].contains(part)) << part;
-      sum += row["breakdown"][part].get<double>();
+      ASSERT_TRUE(row.breakdown.contains(part)) << part;
+      EXPECT_GE(row.breakdown.at(part), 0) << part;
+      sum += row.breakdown.at(part);
     }
     EXPECT_NEAR(sum, 1, 1e-6);
-    EXPECT_GE(row["breakdown"]["rest"], 0);
   }
-  EXPECT_EQ(told["train"][3]["threads"], 2);
+  EXPECT_EQ(bench.limit_gflops.at("float32"), bench.rows[2].limit_gflops);
+  EXPECT_EQ(bench.limit_gflops.at("bfloat16"), bench.rows[3].limit_gflops);
 }
 
-TEST(Bench, DecodingIsToldForEachWayOfSearching) {
+TEST(Bench, OneThreadAndAllAreTimedWhereNothingElseIsAskedFor) {
+  log::start(log::Verbosity::quiet);
+  const TemporaryFolder folder;
+  TrainBenchOptions options;
+  options.cache = folder / "cache";
+  options.seconds = 1e-3;
+  RunConfig config = small_run(folder);
+  config.train.precision = Precision::float32;
+  const TrainBench bench = bench_training(config, options);
+  const auto all = static_cast<int64_t>(std::thread::hardware_concurrency());
+  EXPECT_EQ(bench.rows.front().threads, 1);
+  EXPECT_EQ(bench.rows.back().threads, all);
+  // bfloat16 is timed too where the processor has instructions for it, and its limit is measured anywhere.
+  EXPECT_EQ(bench.rows.size(), (all > 1 ? 2U : 1U) * (has_bfloat16_instructions() ? 2U : 1U));
+  EXPECT_GT(bench.limit_gflops.at("bfloat16"), 0);
+  EXPECT_EQ(bench.rows.front().precision, "float32");
+}
+
+TEST(Bench, DecodingIsReportedForEachPrecisionBeamAndBatch) {
   log::start(log::Verbosity::quiet);
   const TemporaryFolder folder;
   RunConfig config = small_run(folder);
@@ -74,18 +90,69 @@ TEST(Bench, DecodingIsToldForEachWayOfSearching) {
   DecodeBenchOptions options;
   options.sentences = 4;
   options.single = 2;
-  const TestSet test{
-      "test", {"Bonjour.", "Merci.", "Il dort.", "Oui.", "Non."}, {"a", "b", "c", "d", "e"}, 0};
-  const nlohmann::json told =
-      bench_decoding(find_model(training.runs, result.run.filename().string()), test, options).to_json();
-  ASSERT_EQ(told["decode"].size(), 12U);
-  for (const auto& row : told["decode"]) {
-    EXPECT_GT(row["sentences_per_second"], 0);
-    EXPECT_GT(row["tokens_per_second"], 0);
-    EXPECT_GT(row["peak_bytes"], 0);
+  options.threads = 1;
+  const TestSet test{"test",
+                     {"Bonjour.", "Merci beaucoup, mon ami.", "Il dort.", "Oui, je le veux bien.", "Non."},
+                     {"a", "b", "c", "d", "e"},
+                     0};
+  set_num_threads(2);
+  const ModelSource source = find_model(training.runs, result.run.filename().string());
+  const DecodeBench bench = bench_decoding(source, test, options);
+  EXPECT_EQ(num_threads(), 1);
+  ASSERT_EQ(bench.rows.size(), 12U);
+  const char* precisions[] = {"float32", "bfloat16", "int8"};
+  for (size_t i = 0; i < 12; ++i) {
+    const DecodeBenchRow& row = bench.rows[i];
+    EXPECT_EQ(row.precision, precisions[i / 4]);
+    EXPECT_EQ(row.beam, i / 2 % 2 == 0 ? 1 : 4);
+    EXPECT_EQ(row.batch, i % 2 == 0 ? 1 : 64);
+    EXPECT_GT(row.sentences_per_second, 0);
+    EXPECT_GT(row.peak_bytes, 20'000'000);
+    EXPECT_EQ(row.peak_bytes % 1024, 0);
   }
-  EXPECT_EQ(told["decode"][0]["precision"], "float32");
-  EXPECT_EQ(told["decode"][11]["precision"], "int8");
+  // The two speeds are of the same sentences, which are spread over the test set.
+  const auto translator = open_translator(source);
+  translator->config().beam = 1;
+  const auto tokens_per_sentence = [&](const std::vector<size_t>& chosen) {
+    size_t tokens = 0;
+    for (const size_t i : chosen) {
+      const Translation translation = translator->translate(test.sources[i]);
+      for (const Hypothesis& part : translation.best.front().parts) tokens += part.tokens.size() + 1;
+    }
+    return static_cast<double>(tokens) / static_cast<double>(chosen.size());
+  };
+  EXPECT_NEAR(bench.rows[0].tokens_per_second / bench.rows[0].sentences_per_second,
+              tokens_per_sentence({0, 2}), 1e-6);
+  EXPECT_NEAR(bench.rows[1].tokens_per_second / bench.rows[1].sentences_per_second,
+              tokens_per_sentence({0, 1, 2, 3}), 1e-6);
+}
+
+TEST(Bench, JsonNamesEveryNumber) {
+  TrainBench training;
+  training.rows = {{"int8", 2, 3.5, 4.5, 5.5, 6.5, 7.5, 8, {{"rest", 0.5}}}};
+  training.limit_gflops = {{"float32", 9.5}};
+  const json train_row = {
+      {"precision", "int8"},     {"threads", 2},           {"tokens_per_second", 3.5},
+      {"pairs_per_second", 4.5}, {"flops_per_token", 5.5}, {"limit_gflops", 6.5},
+      {"share_of_limit", 7.5},   {"peak_bytes", 8},        {"breakdown", {{"rest", 0.5}}}};
+  EXPECT_EQ(training.to_json(), (json{{"limit_gflops", {{"float32", 9.5}}}, {"train", {train_row}}}));
+  DecodeBench decoding;
+  decoding.rows = {{"int8", 2, 3, 4.5, 5.5, 6}};
+  decoding.first_translation_seconds = 7.5;
+  const json decode_row = {
+      {"precision", "int8"},      {"beam", 2},      {"batch", 3}, {"sentences_per_second", 4.5},
+      {"tokens_per_second", 5.5}, {"peak_bytes", 6}};
+  EXPECT_EQ(decoding.to_json(), (json{{"decode", {decode_row}}, {"first_translation_seconds", 7.5}}));
+}
+
+TEST(Bench, WhatIsNotMeasuredIsZero) {
+  EXPECT_EQ(TrainBenchRow().to_json(), (TrainBenchRow{"", 0, 0, 0, 0, 0, 0, 0, {}}.to_json()));
+  EXPECT_EQ(DecodeBenchRow().to_json(), (DecodeBenchRow{"", 0, 0, 0, 0, 0}.to_json()));
+  EXPECT_EQ(DecodeBench().first_translation_seconds, 0);
+  EXPECT_EQ(TrainBenchOptions().seconds, 20);
+  EXPECT_EQ(DecodeBenchOptions().sentences, 1000);
+  EXPECT_EQ(DecodeBenchOptions().single, 100);
+  EXPECT_EQ(DecodeBenchOptions().threads, 0);
 }
 
 }  // namespace calque

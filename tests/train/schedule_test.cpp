@@ -41,4 +41,34 @@ TEST(Schedule, EndsAtTheFinalShare) {
   }
 }
 
+TEST(Schedule, InverseSquareRootNeverFallsBelowTheFinalShare) {
+  TrainConfig config = with(ScheduleKind::inverse_sqrt);
+  config.final_lr_fraction = 0.25;
+  EXPECT_DOUBLE_EQ(learning_rate_share(config, 399, 0), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate_share(config, 1'000'000, 0), 0.25);
+  config.warmup_steps = 0;
+  EXPECT_DOUBLE_EQ(learning_rate_share(config, 0, 0), 1);
+  EXPECT_DOUBLE_EQ(learning_rate_share(config, 3, 0), 0.5);
+}
+
+TEST(Schedule, DuringTheWarmUpNothingFalls) {
+  for (const ScheduleKind kind : {ScheduleKind::cosine, ScheduleKind::linear, ScheduleKind::constant}) {
+    EXPECT_DOUBLE_EQ(learning_rate_share(with(kind), 99, 0.9), 1);
+    EXPECT_DOUBLE_EQ(learning_rate_share(with(kind), 100, 0.9), 1);
+    EXPECT_DOUBLE_EQ(learning_rate_share(with(kind), 49, 0.9), 0.5);
+  }
+  // A run whose limit comes within the first steps after the warm-up still ends where it should.
+  EXPECT_NEAR(learning_rate_share(with(ScheduleKind::linear), 101, 1), 0, 1e-12);
+}
+
+TEST(Schedule, AConstantRateWithoutADecayStaysToTheEnd) {
+  TrainConfig config = with(ScheduleKind::constant);
+  config.decay_fraction = 0;
+  EXPECT_DOUBLE_EQ(learning_rate_share(config, 2000, 1), 1);
+  config.decay_fraction = 0.5;
+  config.warmup_steps = 0;
+  EXPECT_DOUBLE_EQ(learning_rate_share(config, 1000, 0.75), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate_share(config, 1000, -1), 1);
+}
+
 }  // namespace calque

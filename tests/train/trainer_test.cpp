@@ -3,26 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
+#include "calque/checkpoint/hf_config.h"
 #include "calque/train/run_setup.h"
 #include "tiny_model.h"
+#include "train/random_batch.h"
 
 namespace calque {
 namespace {
-
-Batch random_batch(uint32_t seed, int pairs = 12) {
-  std::mt19937 random(seed);
-  Batch batch;
-  for (int i = 0; i < pairs; ++i) {
-    std::vector<int32_t> source(1 + random() % 8), target(1 + random() % 8);
-    for (auto* side : {&source, &target}) {
-      for (int32_t& token : *side) token = static_cast<int32_t>(4 + random() % 46);
-    }
-    batch.add({{1}, {3}, 2}, source, target);
-  }
-  return batch;
-}
 
 Trainer make_trainer(const TrainConfig& config, double dropout = 0) {
   ModelConfig model = tiny_config(50);
@@ -158,6 +146,173 @@ TEST(Optimizer, AdamWMatchesTheTextbook) {
                0.01 * (mean / (1 - std::pow(0.9, t))) / ((square / (1 - std::pow(0.98, t))).sqrt() + 1e-8);
   }
   EXPECT_LT((weight - expected).abs().max().item<double>(), 1e-6);
+}
+
+TEST(Trainer, CountsStepsTokensAndThePlaceInTheEpoch) {
+  Trainer trainer = make_trainer({});
+  EXPECT_EQ(trainer.state().to_json(), TrainerState().to_json());
+  Batch batch = random_batch(1);
+  batch.place = {2, 6, 9};
+  const StepResult result = trainer.step(batch, 1e-3);
+  EXPECT_FALSE(result.skipped);
+  EXPECT_GT(result.gradient_norm, 0);
+  trainer.step(batch, 1e-3);
+  const TrainerState& state = trainer.state();
+  EXPECT_EQ(state.step, 2);
+  EXPECT_EQ(state.tokens, 2 * batch.rows());
+  EXPECT_EQ(state.epoch, 2);
+  EXPECT_EQ(state.epoch_step, 7);  // the next one
+  EXPECT_EQ(state.epoch_steps, 9);
+  EXPECT_EQ(state.skipped_steps, 0);
+  EXPECT_FALSE(StepResult().skipped);
+  EXPECT_EQ(StepResult().loss, 0);
+  EXPECT_EQ(StepResult().gradient_norm, 0);
+}
+
+TEST(Trainer, NonFiniteStepsInARowAreCountedUntilAFiniteOne) {
+  Trainer trainer = make_trainer({});
+  const torch::NoGradGuard no_gradients;
+  const auto weight = trainer.decoder().norm->weight;
+  const auto kept = weight.clone();
+  weight[0] = std::nan("");
+  for (int i = 1; i <= 3; ++i) {
+    const torch::AutoGradMode gradients(true);
+    EXPECT_TRUE(trainer.step(random_batch(1), 1e-3).skipped);
+    EXPECT_EQ(trainer.state().consecutive_nonfinite_steps, i);
+  }
+  weight.copy_(kept);
+  const torch::AutoGradMode gradients(true);
+  EXPECT_FALSE(trainer.step(random_batch(1), 1e-3).skipped);
+  EXPECT_EQ(trainer.state().consecutive_nonfinite_steps, 0);
+  EXPECT_EQ(trainer.state().skipped_steps, 3);
+  EXPECT_EQ(trainer.state().step, 4);
+}
+
+TEST(Trainer, DropoutDiffersFromStepToStepAndSeedToSeed) {
+  const auto second_loss = [](uint64_t seed) {
+    ModelConfig model = tiny_config(50);
+    model.dropout = 0.3;
+    Trainer trainer(make_decoder(model), {}, seed, torch::kCPU);
+    const double first = trainer.step(random_batch(1), 0).loss;
+    EXPECT_NE(trainer.step(random_batch(1), 0).loss, first);
+    return first;
+  };
+  EXPECT_NE(second_loss(1), second_loss(2));
+}
+
+TEST(Trainer, ValidationLossIsTheMeanOverAllLabelsWithoutDropoutOrSmoothing) {
+  TrainConfig config;
+  config.label_smoothing = 0.2;
+  Trainer dropping = make_trainer(config, 0.5), plain = make_trainer({});
+  const Batch small = random_batch(1, 2), large = random_batch(2, 9);
+  const auto loss_of = [](Trainer& trainer, const Batch& batch) { return trainer.validation_loss({batch}); };
+  EXPECT_DOUBLE_EQ(loss_of(dropping, small), loss_of(plain, small));
+  const auto labels = [](const Batch& batch) { return static_cast<double>(batch.labels.size()); };
+  EXPECT_NEAR(plain.validation_loss({small, large}),
+              (loss_of(plain, small) * labels(small) + loss_of(plain, large) * labels(large)) /
+                  (labels(small) + labels(large)),
+              1e-6);
+  EXPECT_NEAR(plain.step(small, 0).loss, loss_of(plain, small), 1e-6);  // the loss is reported unsmoothed
+}
+
+TEST(Trainer, TheTrainedParametersAreCounted) {
+  EXPECT_EQ(make_trainer({}).trained_parameter_count(), make_trainer({}).decoder().parameter_count());
+  auto decoder = make_decoder(tiny_config(50));
+  decoder->embedding->weight.set_requires_grad(false);
+  EXPECT_EQ(Trainer(decoder, {}, 1, torch::kCPU).trained_parameter_count(),
+            decoder->parameter_count() - 50 * 16);
+}
+
+TEST(Trainer, TheRawWeightsComeBackWhereTheUseOfTheAverageFails) {
+  TrainConfig config;
+  config.ema_decay = 0.9;
+  Trainer trainer = make_trainer(config);
+  for (uint32_t i = 0; i < 3; ++i) trainer.step(random_batch(i), 1e-2);
+  const auto raw = trainer.decoder().embedding->weight.detach().clone();
+  EXPECT_THROW(trainer.with_evaluation_model([](const Decoder&) { throw std::runtime_error("failed"); }),
+               std::runtime_error);
+  EXPECT_TRUE(torch::equal(raw, trainer.decoder().embedding->weight));
+  EXPECT_TRUE(trainer.decoder().embedding->weight.requires_grad());
+}
+
+TEST(Trainer, ASnapshotHoldsAllThatAStepDependsOn) {
+  TrainConfig config;
+  config.ema_decay = 0.9;
+  Trainer trainer = make_trainer(config);
+  for (uint32_t i = 0; i < 3; ++i) trainer.step(random_batch(i), 1e-2);
+  const Tokenizer tokenizer =
+      Tokenizer::load(std::string(CALQUE_SOURCE_FOLDER) + "/tests/golden/tokenizer/bpe.model");
+  const CheckpointContent content = trainer.snapshot(tokenizer);
+  EXPECT_EQ(content.tokenizer, tokenizer.serialized());
+  EXPECT_EQ(content.tokenizer_file, "tokenizer.model");
+  EXPECT_EQ(content.progress, trainer.state().to_json());
+  EXPECT_EQ(content.config, hf_config(trainer.decoder().config()));
+  EXPECT_TRUE(content.adapters.empty());
+  std::map<std::string, torch::Tensor> state(content.state.begin(), content.state.end());
+  const size_t parameters = trainer.decoder().parameters().size();
+  EXPECT_EQ(state.size(), 4 * parameters);  // mean, square, step; and the raw weights beside the averaged
+  EXPECT_TRUE(torch::equal(state.at("weights.embedding.weight"), trainer.decoder().embedding->weight));
+  EXPECT_EQ(state.at("optimizer.norm.weight.step").item<float>(), 3);
+}
+
+TEST(Trainer, ClippingLeavesASmallGradientAlone) {
+  TrainConfig loose, none;
+  loose.max_grad_norm = 1e6;
+  none.max_grad_norm = 0;
+  Trainer a = make_trainer(loose), b = make_trainer(none);
+  EXPECT_EQ(a.step(random_batch(1), 1e-3).gradient_norm, b.step(random_batch(1), 1e-3).gradient_norm);
+  EXPECT_EQ(worst_weight_difference(a, b), 0);
+}
+
+TEST(Optimizer, NormsDoNotDecayAndEachParameterHasItsOwnRate) {
+  TrainConfig config;
+  config.weight_decay = 0.5;
+  for (const OptimizerKind kind : {OptimizerKind::adamw, OptimizerKind::muon}) {
+    config.optimizer = kind;
+    std::vector<TrainedParameter> parameters = {{"norm", torch::ones({4}), 1, {}},
+                                                {"matrix", torch::ones({4, 4}), 1, {4}},
+                                                {"slow", torch::ones({4, 4}), 0.5, {4}}};
+    for (TrainedParameter& parameter : parameters)
+      parameter.tensor.mutable_grad() = torch::zeros_like(parameter.tensor);  // nothing but decay
+    Optimizer optimizer(parameters, config);
+    optimizer.step(0.1);
+    EXPECT_EQ(parameters[0].tensor.min().item<float>(), 1.0F);
+    EXPECT_NEAR(parameters[1].tensor.max().item<double>(), 1 - 0.1 * 0.5, 1e-6);
+    EXPECT_NEAR(parameters[2].tensor.max().item<double>(), 1 - 0.05 * 0.5, 1e-6);
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : optimizer.state()) names.push_back(name);
+    EXPECT_EQ(names.size(), kind == OptimizerKind::adamw ? 9U : 5U);
+  }
+}
+
+// The algorithm as Jordan et al. (2024) and Liu et al. (2025) write it, in double precision.
+TEST(Optimizer, MuonMatchesTheTextbookOnFusedParts) {
+  at::manual_seed(3);
+  TrainConfig config;
+  config.optimizer = OptimizerKind::muon;
+  config.weight_decay = 0.1;
+  TrainedParameter fused{"fused", torch::randn({10, 6}), 0.5, {4, 6}};
+  Optimizer optimizer({fused}, config);
+  auto expected = fused.tensor.to(torch::kFloat64), momentum = torch::zeros_like(expected);
+  for (int t = 0; t < 3; ++t) {
+    const auto gradient = torch::randn({10, 6});
+    fused.tensor.mutable_grad() = gradient.clone();
+    optimizer.step(0.02);
+    const auto g = gradient.to(torch::kFloat64);
+    momentum = 0.95 * momentum + g;
+    const auto update = g + 0.95 * momentum;
+    expected = expected * (1 - 0.01 * 0.1);
+    for (const auto& [begin, end] : {std::pair{0, 4}, std::pair{4, 10}}) {
+      auto x = update.slice(0, begin, end);
+      x = x / x.norm();
+      for (int i = 0; i < 5; ++i) {
+        const auto square = x.mm(x.t());
+        x = 3.4445 * x + (-4.7750 * square + 2.0315 * square.mm(square)).mm(x);
+      }
+      expected.slice(0, begin, end).sub_(x, 0.01 * 0.2 * std::sqrt(6.0));
+    }
+  }
+  EXPECT_LT((fused.tensor - expected).abs().max().item<double>(), 1e-4);
 }
 
 TEST(Optimizer, MuonsUpdateIsNearlyOrthogonal) {

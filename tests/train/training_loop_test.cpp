@@ -3,46 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "calque/base/error.h"
-#include "calque/base/file.h"
-#include "calque/base/log.h"
 #include "calque/runs/run_folder.h"
 #include "calque/train/checkpoint_writer.h"
-#include "calque/train/dry_run.h"
-#include "calque/train/event_file.h"
-#include "calque/train/overfit_check.h"
-#include "train/small_run.h"
+#include "train/training_fixture.h"
 
 namespace calque {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
-
-class TrainingTest : public testing::Test {
- protected:
-  TrainingTest() { log::start(log::Verbosity::quiet); }
-
-  TrainingResult run(const RunConfig& config, bool resume = false) {
-    TrainingOptions options;
-    options.runs = folder_ / "runs";
-    options.resume = resume;
-    return train(config, options);
-  }
-  std::string weights(const RunConfig& config) const {
-    return read_file(folder_ / "runs" / config.run / "checkpoints/last/model.safetensors");
-  }
-  std::string refusal(const RunConfig& config, bool resume = false) {
-    try {
-      run(config, resume);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "accepted";
-  }
-
-  TemporaryFolder folder_;
-};
 
 }  // namespace
 
@@ -324,20 +293,6 @@ TEST_F(TrainingTest, PlainTextTrainsALanguageModel) {
   EXPECT_LT(run(config).state.valid_loss, 4.0);
 }
 
-TEST_F(TrainingTest, OneBatchCanBeLearntByHeart) {
-  RunConfig config = small_run(folder_);
-  config.train.overfit_batch = true;
-  config.train.steps = 500;
-  config.train.learning_rate = 1e-2;
-  config.train.batch_tokens = 200;
-  EXPECT_TRUE(overfit_batch(config, {folder_ / "runs"}).overfitted);
-  config.train.learning_rate = 1e-9;
-  config.train.steps = 5;
-  config.train.warmup_steps = 1;
-  EXPECT_FALSE(overfit_batch(config, {folder_ / "runs"}).overfitted);
-  EXPECT_FALSE(fs::exists(folder_ / "runs/small"));
-}
-
 TEST_F(TrainingTest, ImpossibleConfigurationsAreRefusedBeforeTheFirstStep) {
   RunConfig config = small_run(folder_);
   config.data.max_tokens = 500;
@@ -352,20 +307,6 @@ TEST_F(TrainingTest, ImpossibleConfigurationsAreRefusedBeforeTheFirstStep) {
   config.run = "third";
   config.train.device = DeviceKind::cuda;
   EXPECT_THAT(refusal(config), HasSubstr("train.device=cuda"));
-}
-
-TEST_F(TrainingTest, TheEstimateCountsParametersByPart) {
-  const TrainingEstimate estimate = estimate_training(small_run(folder_), {folder_ / "runs", false, false});
-  EXPECT_EQ(estimate.parameters,
-            estimate.embedding + estimate.attention + estimate.mlp + estimate.norms + estimate.output);
-  EXPECT_EQ(estimate.attention, 2 * (32 * 96 + 32 * 32));
-  EXPECT_EQ(estimate.steps, 30);
-  EXPECT_FALSE(fs::exists(folder_ / "runs/small"));
-}
-
-TEST(EventFile, ChecksumIsCastagnolis) {
-  EXPECT_EQ(crc32c("123456789"), 0xE3069283U);            // the check value of CRC-32C
-  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAU);  // RFC 3720, B.4
 }
 
 }  // namespace calque

@@ -51,7 +51,7 @@ class BatchSampler {
   SequenceFormat format_;
   BatchSamplerOptions options_;
   int64_t planned_epoch_ = -1;
-  int64_t batches_ = 0;
+  int64_t batches_ = 0;            // mutate: plan() sets it
   std::vector<Segment> segments_;  // sorted by first_batch
 };
 

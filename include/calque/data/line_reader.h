@@ -26,7 +26,7 @@ class LineReader {
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  bool fill();
+  void fill();
 
   std::filesystem::path path_;
   gzFile_s* file_;

@@ -20,7 +20,7 @@ struct TokenStoreOptions {
   int64_t max_tokens = 256;  // longer pairs (source plus target tokens) are left out and counted
   double sampling = 0;       // see Tokenizer::encode_sampled; 0: off
   uint64_t sampling_seed = 0;
-  int threads = 2;
+  int threads = 2;                           // mutate: speed only
   std::optional<uint64_t> corpus_hash = {};  // if already known
 };
 
@@ -70,11 +70,10 @@ class TokenStore {
   std::span<const int32_t> tokens_;
   std::span<const PairRecord> records_;
   std::span<const LengthGroup> groups_;
-  bool is_text_ = false;
-  int64_t parts_ = 0;
-  int64_t skipped_empty_ = 0;
-  int64_t skipped_long_ = 0;
-  uint64_t key_ = 0;
+  bool is_text_;
+  int64_t parts_;
+  int64_t skipped_empty_, skipped_long_;
+  uint64_t key_;
 };
 
 // A hash of everything that a store depends on: stores with the same key have the same contents.

@@ -43,7 +43,8 @@ class Tokenizer {
   static Tokenizer load(const std::filesystem::path& path);
   static Tokenizer from_bytes(std::string model, const std::string& name);
   // Deterministic: the same lines and options give the same model, byte for byte.
-  static Tokenizer train(const TokenizerConfig& config, const LineSource& lines, int threads = 2);
+  static Tokenizer train(const TokenizerConfig& config, const LineSource& lines,
+                         int threads = 2);  // mutate: speed only
 
   std::vector<int32_t> encode(std::string_view text) const;
   // A random segmentation: BPE-dropout (Provilkov et al., 2020) with probability `sampling`, or a sample from

@@ -7,6 +7,7 @@
 
 namespace calque {
 
-Tokenizer train_tokenizer(const TokenizerConfig& config, const Corpus& corpus, int threads = 2);
+Tokenizer train_tokenizer(const TokenizerConfig& config, const Corpus& corpus,
+                          int threads = 2);  // mutate: speed only
 
 }  // namespace calque

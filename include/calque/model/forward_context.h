@@ -43,7 +43,7 @@ struct ForwardContext {
 };
 
 inline torch::Tensor apply_dropout(const torch::Tensor& x, double probability, bool training) {
-  return training && probability > 0 ? torch::dropout(x, probability, true) : x;
+  return torch::dropout(x, probability, training);
 }
 
 }  // namespace calque

@@ -18,6 +18,7 @@ class MatrixSpeed {
     return 2 * operations_ * static_cast<double>(samples_) / timed_;
   }                                            // FLOP/s over all samples
   double best() const;                         // FLOP/s with each product at its fastest
+  double operations() const { return operations_; }  // FLOPs of all products, each once
   double seconds() const { return seconds_; }  // that the samples have taken
 
  private:
@@ -26,7 +27,7 @@ class MatrixSpeed {
     double best;  // seconds
   };
   std::vector<Product> products_;
-  double operations_ = 0;  // of all products
+  double operations_ = 0;
   double timed_ = 0, seconds_ = 0;
   int64_t samples_ = 0;
 };

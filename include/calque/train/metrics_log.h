@@ -31,12 +31,13 @@ class MetricsLog {
   };
   void record_step(const Step& step, const TrainerState& state);
   void record(const TrainerState& state, double run_seconds, const nlohmann::json& values);
+  // For people, about the steps since the last line of metrics.
+  std::string progress_line(const Step& step, const TrainerState& state) const;
 
  private:
   void append(const nlohmann::json& line);
   double window_speed() const;
   double fraction_of_limit() const;
-  std::string progress_line(const Step& step, const TrainerState& state) const;
 
   std::filesystem::path file_;
   const TrainConfig config_;
