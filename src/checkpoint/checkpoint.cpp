@@ -172,7 +172,7 @@ namespace {
 
 // Refuses a configuration that asks for more memory than the weights in `folder` justify.
 void check_size(const ModelConfig& config, const fs::path& folder) {
-  int64_t weights = 0;
+  int64_t weights = 0;  // mutate: one more makes no difference to a check this coarse
   const Safetensors file(folder / "model.safetensors");
   for (const auto& [name, entry] : file.entries()) weights += c10::multiply_integers(entry.shape);
   check_weight_count(config, weights, folder.string());

@@ -51,7 +51,6 @@ void end_operation(const at::RecordFunction&, at::ObserverContext*) {
 }  // namespace
 
 PartTimes::PartTimes() {
-  open_parts.clear();
   part_seconds.clear();
   handle_ = at::addThreadLocalCallback(at::RecordFunctionCallback(begin_operation, end_operation)
                                            .scopes({at::RecordScope::FUNCTION, at::RecordScope::USER_SCOPE}));

@@ -46,7 +46,7 @@ ValidationBatches validation_batches(const RunConfig& config, const Tokenizer& t
                        store.is_text() ? text_format(tokenizer) : pair_format(tokenizer, config.model.prompt),
                        sampler_options);
   ValidationBatches result{{}, store.skipped_long() + store.skipped_empty()};
-  for (int64_t step = 0; step < sampler.steps(0); ++step)
+  for (int64_t step = 0; step < sampler.steps(0); ++step)  // mutate: unshuffled epochs are alike
     result.batches.push_back(make_batch(store, sampler.format(), sampler.pairs(0, step)));
   return result;
 }
