@@ -26,6 +26,13 @@ struct BenchOptions {
   bool as_json = false;
 };
 
+std::string beside(int64_t busy, double cpu_share, double efficiency) {
+  return fmt::format(
+      "beside {} busy process{}, with {:.0f} % of the processor: {:.0f} % of the speed that this share "
+      "should give",
+      busy, busy == 1 ? "" : "es", cpu_share * 100, efficiency * 100);
+}
+
 void print_training(const TrainBench& bench) {
   print(fmt::format("matrix products at the model's shapes: {:.0f} GFLOP/s in float32, {:.0f} in bfloat16\n",
                     bench.limit_gflops.at("float32"), bench.limit_gflops.at("bfloat16")));
@@ -35,6 +42,10 @@ void print_training(const TrainBench& bench) {
         row.precision, row.threads, row.threads == 1 ? "" : "s",
         format_count(std::llround(row.tokens_per_second)), format_count(std::llround(row.pairs_per_second)),
         row.flops_per_token / 1e6, row.share_of_limit * 100, row.limit_gflops, format_bytes(row.peak_bytes)));
+    if (row.busy > 0) {
+      print(fmt::format("  {}\n", beside(row.busy, row.cpu_share, row.busy_efficiency)));
+      continue;
+    }
     std::vector<std::pair<double, std::string>> parts;
     for (const auto& [part, share] : row.breakdown) parts.emplace_back(-share, part);
     std::sort(parts.begin(), parts.end());
@@ -49,6 +60,7 @@ void print_decoding(const DecodeBench& bench) {
     print(fmt::format("{:<10}{:>6}{:>7}{:>14.1f}{:>11}{:>10}\n", row.precision, row.beam, row.batch,
                       row.sentences_per_second, format_count(std::llround(row.tokens_per_second)),
                       format_bytes(row.peak_bytes)));
+    if (row.busy > 0) print(fmt::format("  {}\n", beside(row.busy, row.cpu_share, row.busy_efficiency)));
   }
   print(fmt::format("first translation after {:.2f} s\n", bench.first_translation_seconds));
 }
@@ -98,6 +110,14 @@ void run_bench_decode(BenchOptions& options) {
   options.as_json ? print_json(bench.to_json()) : print_decoding(bench);
 }
 
+void add_busy_options(CLI::App& command, int64_t& busy, int64_t& busy_nice) {
+  command.add_option("--busy", busy, "Measure also beside this many processes that keep the processor busy")
+      ->check(CLI::Range(0, 256));
+  command.add_option("--busy-nice", busy_nice, "Their nice level")
+      ->check(CLI::Range(0, 19))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
@@ -122,6 +142,7 @@ void add_bench_command(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::Range(1, 1024));
+  add_busy_options(*train, options.train.busy, options.train.busy_nice);
   train->add_flag("--json", options.as_json, "Print the figures as JSON");
   train->callback([] { run_bench_train(options); });
 
@@ -136,6 +157,7 @@ void add_bench_command(CLI::App& app) {
       ->capture_default_str();
   decode->add_option("--threads", options.decode.threads, "Processor threads; 0: all cores")
       ->check(CLI::Range(0, 1024));
+  add_busy_options(*decode, options.decode.busy, options.decode.busy_nice);
   decode->add_flag("--json", options.as_json, "Print the figures as JSON");
   decode->callback([] { run_bench_decode(options); });
 }

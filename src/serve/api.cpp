@@ -71,7 +71,10 @@ struct Api::Background {
 };
 
 Api::Api(Engine& engine, ServedModels& models, ApiOptions options)
-    : engine_(engine), models_(models), options_(std::move(options)), routes_(all_routes()),
+    : engine_(engine),
+      models_(models),
+      options_(std::move(options)),
+      routes_(all_routes()),
       background_(std::make_unique<Background>()) {}
 
 Api::~Api() { background_->threads.join(); }

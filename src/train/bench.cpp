@@ -10,6 +10,7 @@
 #include "calque/base/progress.h"
 #include "calque/data/prefetcher.h"
 #include "calque/kernels/threads.h"
+#include "calque/train/busy_processes.h"
 #include "calque/train/matrix_speed.h"
 #include "calque/train/part_times.h"
 #include "calque/train/run_setup.h"
@@ -53,6 +54,7 @@ void time_decoding(const Translator& translator, const std::vector<std::string>&
   translator.translate(sentences.front());  // mutate: speed; the first one allocates
   reset_peak();
   const auto start = BenchClock::now();
+  const double used = processor_seconds();
   if (single) {
     for (const std::string& sentence : sentences) {
       count(translator.translate(sentence));
@@ -67,6 +69,13 @@ void time_decoding(const Translator& translator, const std::vector<std::string>&
   row.sentences_per_second = static_cast<double>(sentences.size()) / seconds;
   row.tokens_per_second = static_cast<double>(tokens) / seconds;
   row.peak_bytes = peak_bytes();
+  row.cpu_share = (processor_seconds() - used) / (seconds * num_threads());
+}
+
+// How well the share of the processor was used, beside what it gives when there is all of it.
+template <class Row>
+void compare_with_quiet(Row& row, double speed, const Row& quiet, double quiet_speed) {
+  row.busy_efficiency = speed / quiet_speed / (row.cpu_share / quiet.cpu_share);
 }
 
 // The machine's limit is measured between the steps, for an eighth of the time, so that both are averages
@@ -89,13 +98,15 @@ TrainBenchRow time_training(const RunConfig& config, const TrainBenchOptions& op
                     "seconds");
   int64_t tokens = 0, pairs = 0, labels = 0, shown = 0;
   const PartTimes parts;
-  double seconds = 0;
+  double seconds = 0, used = 0;
   limit.sample();
   while (seconds < options.seconds) {
     const auto start = BenchClock::now();
+    const double used_before = processor_seconds();
     const Batch batch = *prefetcher.next();
     trainer.step(batch, config.train.learning_rate);
     seconds += since(start);
+    used += processor_seconds() - used_before;
     if (limit.seconds() < seconds / 8) limit.sample();  // mutate: precision of a measurement
     tokens += batch.rows();
     pairs += batch.pairs();
@@ -113,6 +124,7 @@ TrainBenchRow time_training(const RunConfig& config, const TrainBenchOptions& op
   row.limit_gflops = limit.mean() / 1e9;
   row.share_of_limit = row.tokens_per_second * row.flops_per_token / limit.mean();
   row.peak_bytes = peak_bytes();
+  row.cpu_share = used / (seconds * static_cast<double>(threads));
   row.breakdown["waiting"] = prefetcher.waited_seconds() / seconds;
   double rest = 1 - row.breakdown["waiting"];
   for (const auto& [part, spent] : parts.seconds()) {
@@ -134,6 +146,9 @@ json TrainBenchRow::to_json() const {
           {"limit_gflops", limit_gflops},
           {"share_of_limit", share_of_limit},
           {"peak_bytes", peak_bytes},
+          {"busy", busy},
+          {"cpu_share", cpu_share},
+          {"busy_efficiency", busy_efficiency},
           {"breakdown", breakdown}};
 }
 
@@ -149,7 +164,10 @@ json DecodeBenchRow::to_json() const {
           {"batch", batch},
           {"sentences_per_second", sentences_per_second},
           {"tokens_per_second", tokens_per_second},
-          {"peak_bytes", peak_bytes}};
+          {"peak_bytes", peak_bytes},
+          {"busy", busy},
+          {"cpu_share", cpu_share},
+          {"busy_efficiency", busy_efficiency}};
 }
 
 json DecodeBench::to_json() const {
@@ -176,10 +194,19 @@ TrainBench bench_training(const RunConfig& config, const TrainBenchOptions& opti
       timed.train.precision = precision;
       // Without instructions for it bfloat16 is timed only if it is configured.
       if (precision == Precision::float32 || has_bfloat16_instructions() ||
-          config.train.precision == precision)
+          config.train.precision == precision) {
         bench.rows.push_back(time_training(timed, options, count, limit));
-      else
+        if (options.busy > 0) {
+          const TrainBenchRow quiet = bench.rows.back();
+          const BusyProcesses others(options.busy, options.busy_nice);
+          TrainBenchRow row = time_training(timed, options, count, limit);
+          row.busy = options.busy;
+          compare_with_quiet(row, row.tokens_per_second, quiet, quiet.tokens_per_second);
+          bench.rows.push_back(row);
+        }
+      } else {
         limit.sample();
+      }
       bench.limit_gflops[std::string(name_of(precision))] = limit.mean() / 1e9;
     }
   }
@@ -192,6 +219,7 @@ DecodeBench bench_decoding(const ModelSource& source, const TestSet& test,
   DecodeBench bench;
   for (const WeightPrecision precision :
        {WeightPrecision::float32, WeightPrecision::bfloat16, WeightPrecision::int8}) {
+    if (options.busy > 0 && precision != WeightPrecision::int8) continue;
     const auto translator = open_translator(source, precision);
     keep_freed_memory();  // mutate: speed
     translator->config().nbest = 1;
@@ -208,6 +236,13 @@ DecodeBench bench_decoding(const ModelSource& source, const TestSet& test,
         row.beam = beam;
         row.batch = batch;
         time_decoding(*translator, sentences, batch == 1, row);
+        bench.rows.push_back(row);
+        if (options.busy == 0) continue;
+        const DecodeBenchRow quiet = row;
+        const BusyProcesses others(options.busy, options.busy_nice);
+        row.busy = options.busy;
+        time_decoding(*translator, sentences, batch == 1, row);
+        compare_with_quiet(row, row.sentences_per_second, quiet, quiet.sentences_per_second);
         bench.rows.push_back(row);
       }
     }

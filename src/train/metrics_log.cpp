@@ -87,8 +87,8 @@ void MetricsLog::record_step(const Step& step, const TrainerState& state) {
   window_.tokens += static_cast<double>(step.batch.rows());
   window_.seconds += step.step_seconds + step.waited_seconds;
   window_.waited += step.waited_seconds;
-  if (is_older(last_live_line_, live_line_seconds))     // mutate: shows nothing without a terminal
-    show_live_line(progress_line(step, state));  // mutate: the same
+  if (is_older(last_live_line_, live_line_seconds))  // mutate: shows nothing without a terminal
+    show_live_line(progress_line(step, state));      // mutate: the same
   if (state.step % config_.log_every != 0) return;
   const double loss = window_.labels > 0 ? window_.loss / window_.labels : std::nan("");
   record(state, step.run_seconds,

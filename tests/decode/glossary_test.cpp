@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tiny_model.h"
+#include "small_translator.h"
 
 namespace calque {
 namespace {
@@ -15,18 +15,6 @@ std::vector<std::string> targets(const Glossary& glossary, const std::string& so
   std::vector<std::string> all;
   for (const Glossary::Term& term : glossary.terms_in(source)) all.push_back(term.target);
   return all;
-}
-
-Translator make_translator() {
-  const Tokenizer tokenizer =
-      Tokenizer::load(std::string(CALQUE_SOURCE_FOLDER) + "/tests/golden/tokenizer/bpe.model");
-  ModelConfig model = tiny_config(tokenizer.size());
-  model.context_length = 128;
-  const auto decoder = make_decoder(model);
-  decoder->pack(WeightPrecision::float32);
-  DecodeConfig config;
-  config.beam = 2;
-  return {decoder, tokenizer, config};
 }
 
 // Translates with the prefixes, and counts the rounds.

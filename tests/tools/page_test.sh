@@ -16,9 +16,10 @@ stop() { [ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work";
 trap stop EXIT
 cd "$work"
 head -60 "$root/data/everyday/test.tsv" >test.tsv
+seed=1
 for run in first second; do
   "$CALQUE" train "$root/configs/few-scratch.yaml" run=$run train.steps=60 train.validate_every=30 train.checkpoint_every=30 \
-    train.warmup_steps=5 train.log_every=10 seed=$([ $run = first ] && echo 1 || echo 2) data.test="$work/test.tsv" \
+    train.warmup_steps=5 train.log_every=10 seed=$((seed++)) data.test="$work/test.tsv" \
     data.valid="$work/test.tsv" -q
   "$CALQUE" evaluate $run >/dev/null
 done

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <csignal>
 #include <thread>
 
 #include "calque/base/log.h"
 #include "calque/kernels/threads.h"
+#include "calque/train/busy_processes.h"
 #include "calque/train/matrix_speed.h"
 #include "calque/train/run_setup.h"
 #include "calque/train/training_loop.h"
@@ -129,30 +131,74 @@ TEST(Bench, DecodingIsReportedForEachPrecisionBeamAndBatch) {
 
 TEST(Bench, JsonNamesEveryNumber) {
   TrainBench training;
-  training.rows = {{"int8", 2, 3.5, 4.5, 5.5, 6.5, 7.5, 8, {{"rest", 0.5}}}};
+  training.rows = {{"int8", 2, 3.5, 4.5, 5.5, 6.5, 7.5, 8, 1, 0.25, 0.75, {{"rest", 0.5}}}};
   training.limit_gflops = {{"float32", 9.5}};
-  const json train_row = {
-      {"precision", "int8"},     {"threads", 2},           {"tokens_per_second", 3.5},
-      {"pairs_per_second", 4.5}, {"flops_per_token", 5.5}, {"limit_gflops", 6.5},
-      {"share_of_limit", 7.5},   {"peak_bytes", 8},        {"breakdown", {{"rest", 0.5}}}};
+  const json train_row = {{"precision", "int8"},
+                          {"threads", 2},
+                          {"tokens_per_second", 3.5},
+                          {"pairs_per_second", 4.5},
+                          {"flops_per_token", 5.5},
+                          {"limit_gflops", 6.5},
+                          {"share_of_limit", 7.5},
+                          {"peak_bytes", 8},
+                          {"busy", 1},
+                          {"cpu_share", 0.25},
+                          {"busy_efficiency", 0.75},
+                          {"breakdown", {{"rest", 0.5}}}};
   EXPECT_EQ(training.to_json(), (json{{"limit_gflops", {{"float32", 9.5}}}, {"train", {train_row}}}));
   DecodeBench decoding;
-  decoding.rows = {{"int8", 2, 3, 4.5, 5.5, 6}};
+  decoding.rows = {{"int8", 2, 3, 4.5, 5.5, 6, 1, 0.25, 0.75}};
   decoding.first_translation_seconds = 7.5;
   const json decode_row = {
-      {"precision", "int8"},      {"beam", 2},      {"batch", 3}, {"sentences_per_second", 4.5},
-      {"tokens_per_second", 5.5}, {"peak_bytes", 6}};
+      {"precision", "int8"},      {"beam", 2},       {"batch", 3}, {"sentences_per_second", 4.5},
+      {"tokens_per_second", 5.5}, {"peak_bytes", 6}, {"busy", 1},  {"cpu_share", 0.25},
+      {"busy_efficiency", 0.75}};
   EXPECT_EQ(decoding.to_json(), (json{{"decode", {decode_row}}, {"first_translation_seconds", 7.5}}));
 }
 
 TEST(Bench, WhatIsNotMeasuredIsZero) {
-  EXPECT_EQ(TrainBenchRow().to_json(), (TrainBenchRow{"", 0, 0, 0, 0, 0, 0, 0, {}}.to_json()));
-  EXPECT_EQ(DecodeBenchRow().to_json(), (DecodeBenchRow{"", 0, 0, 0, 0, 0}.to_json()));
+  EXPECT_EQ(TrainBenchRow().to_json(), (TrainBenchRow{"", 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, {}}.to_json()));
+  EXPECT_EQ(DecodeBenchRow().to_json(), (DecodeBenchRow{"", 0, 0, 0, 0, 0, 0, 0, 1}.to_json()));
   EXPECT_EQ(DecodeBench().first_translation_seconds, 0);
   EXPECT_EQ(TrainBenchOptions().seconds, 20);
   EXPECT_EQ(DecodeBenchOptions().sentences, 1000);
   EXPECT_EQ(DecodeBenchOptions().single, 100);
   EXPECT_EQ(DecodeBenchOptions().threads, 0);
+}
+
+TEST(Bench, BesideBusyProcessesEveryRowIsMeasuredTwice) {
+  log::start(log::Verbosity::quiet);
+  const TemporaryFolder folder;
+  TrainBenchOptions options;
+  options.cache = folder / "cache";
+  options.seconds = 0.3;
+  options.threads = {1};
+  options.busy = 1;
+  options.busy_nice = 19;
+  const TrainBench bench = bench_training(small_run(folder), options);
+  ASSERT_EQ(bench.rows.size() % 2, 0U);
+  for (size_t i = 0; i < bench.rows.size(); i += 2) {
+    const TrainBenchRow &quiet = bench.rows[i], &busy = bench.rows[i + 1];
+    EXPECT_EQ(quiet.busy, 0);
+    EXPECT_EQ(quiet.busy_efficiency, 1);
+    EXPECT_EQ(busy.busy, 1);
+    EXPECT_EQ(busy.precision, quiet.precision);
+    EXPECT_GT(busy.cpu_share, 0);
+    EXPECT_LT(busy.cpu_share, 2.5);  // the prefetcher has a thread too
+    EXPECT_NEAR(busy.busy_efficiency * busy.cpu_share / quiet.cpu_share,
+                busy.tokens_per_second / quiet.tokens_per_second, 1e-6);
+  }
+}
+
+TEST(BusyProcesses, EndWithTheObject) {
+  std::vector<pid_t> children;
+  {
+    const BusyProcesses others(2, 19);
+    children = others.children();
+    ASSERT_EQ(children.size(), 2U);
+    for (const pid_t child : children) EXPECT_EQ(kill(child, 0), 0);
+  }
+  for (const pid_t child : children) EXPECT_EQ(kill(child, 0), -1);
 }
 
 }  // namespace calque

@@ -16,6 +16,8 @@ struct TrainBenchOptions {
   std::filesystem::path cache;
   double seconds = 20;           // of timed steps per row
   std::vector<int64_t> threads;  // empty: one, and all
+  int64_t busy = 0;              // also beside this many processes that use all the processor they get
+  int64_t busy_nice = 0;
 };
 
 struct TrainBenchRow {
@@ -26,6 +28,9 @@ struct TrainBenchRow {
   double limit_gflops = 0;  // of the matrix products, measured between the steps
   double share_of_limit = 0;
   int64_t peak_bytes = 0;
+  int64_t busy = 0;            // processes beside it
+  double cpu_share = 0;        // of the time of its threads that they were running
+  double busy_efficiency = 1;  // speed, relative to the quiet speed times the share of the processor
   std::map<std::string, double> breakdown;  // share of the time by kind of work
 
   nlohmann::json to_json() const;
@@ -43,6 +48,7 @@ struct DecodeBenchOptions {
   int64_t sentences = 1000;  // of the test set, spread over it
   int64_t single = 100;      // how many of these are translated one by one
   int64_t threads = 0;
+  int64_t busy = 0, busy_nice = 0;  // as in training; only int8, quiet and beside them
 };
 
 struct DecodeBenchRow {
@@ -50,6 +56,8 @@ struct DecodeBenchRow {
   int64_t beam = 0, batch = 0;
   double sentences_per_second = 0, tokens_per_second = 0;
   int64_t peak_bytes = 0;
+  int64_t busy = 0;
+  double cpu_share = 0, busy_efficiency = 1;
 
   nlohmann::json to_json() const;
 };

@@ -16,10 +16,10 @@ class MatrixSpeed {
   void sample();
   double mean() const {
     return 2 * operations_ * static_cast<double>(samples_) / timed_;
-  }                                            // FLOP/s over all samples
-  double best() const;                         // FLOP/s with each product at its fastest
+  }                                                  // FLOP/s over all samples
+  double best() const;                               // FLOP/s with each product at its fastest
   double operations() const { return operations_; }  // FLOPs of all products, each once
-  double seconds() const { return seconds_; }  // that the samples have taken
+  double seconds() const { return seconds_; }        // that the samples have taken
 
  private:
   struct Product {

@@ -1,0 +1,39 @@
+#include "calque/train/busy_processes.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <ctime>
+#include <string>
+
+#include "calque/base/error.h"
+
+namespace calque {
+
+BusyProcesses::BusyProcesses(int64_t count, int64_t nice) {
+  std::string level = std::to_string(nice);
+  const char* arguments[] = {
+      "timeout", "3600", "nice", "-n", level.c_str(), "sh", "-c", "while :; do :; done", nullptr};
+  for (int64_t i = 0; i < count; ++i) {
+    pid_t child = 0;
+    const int failed =
+        posix_spawnp(&child, "timeout", nullptr, nullptr, const_cast<char**>(arguments), environ);
+    if (failed != 0) throw SystemError("timeout", failed);
+    children_.push_back(child);
+  }
+}
+
+BusyProcesses::~BusyProcesses() {
+  for (const pid_t child : children_) kill(child, SIGTERM);
+  for (const pid_t child : children_) waitpid(child, nullptr, 0);
+}
+
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+}  // namespace calque
