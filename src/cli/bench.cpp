@@ -28,9 +28,8 @@ struct BenchOptions {
 
 std::string beside(int64_t busy, double cpu_share, double efficiency) {
   return fmt::format(
-      "beside {} busy process{}, with {:.0f} % of the processor: {:.0f} % of the speed that this share "
-      "should give",
-      busy, busy == 1 ? "" : "es", cpu_share * 100, efficiency * 100);
+      "beside {} busy process{}: {:.0f} % of the processor, efficiency {:.0f} % (speed for this share)", busy,
+      busy == 1 ? "" : "es", cpu_share * 100, efficiency * 100);
 }
 
 void print_training(const TrainBench& bench) {
@@ -111,7 +110,7 @@ void run_bench_decode(BenchOptions& options) {
 }
 
 void add_busy_options(CLI::App& command, int64_t& busy, int64_t& busy_nice) {
-  command.add_option("--busy", busy, "Measure also beside this many processes that keep the processor busy")
+  command.add_option("--busy", busy, "Measure also while this many CPU-bound processes run")
       ->check(CLI::Range(0, 256));
   command.add_option("--busy-nice", busy_nice, "Their nice level")
       ->check(CLI::Range(0, 19))

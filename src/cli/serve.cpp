@@ -70,8 +70,10 @@ void add_serve_command(CLI::App& app) {
       ->check(CLI::Range(0, 65535))
       ->capture_default_str();
   serve->add_option("--host", command.serve.http.host, "The address to listen on")->capture_default_str();
-  serve->add_option("--token", command.token, "Ask clients for the token in this file")->type_name("FILE");
-  serve->add_flag("--insecure", command.serve.insecure, "Serve addresses that others reach without a token");
+  serve->add_option("--token", command.token, "Require the bearer token on the first line of this file")
+      ->type_name("FILE");
+  serve->add_flag("--insecure", command.serve.insecure,
+                  "Allow an address that others can reach without a token");
   serve->add_flag("--open", command.open, "Open the page in a browser");
   serve->add_option("--precision", command.precision, "Weight precision: float32, bfloat16 or int8 (fastest)")
       ->check(CLI::IsMember({"float32", "bfloat16", "int8"}))
@@ -81,7 +83,7 @@ void add_serve_command(CLI::App& app) {
       ->capture_default_str();
   serve
       ->add_option("--queue", command.serve.max_waiting_lines,
-                   "Lines that may wait; more are answered with 429")
+                   "Lines that may wait; more are answered with HTTP 429")
       ->check(CLI::Range(1, 100'000'000))
       ->capture_default_str();
   serve->add_option("--max-body", command.max_body_mb, "Largest request, in megabytes")
@@ -92,11 +94,11 @@ void add_serve_command(CLI::App& app) {
       ->capture_default_str();
   serve
       ->add_option("--allow-host", command.serve.api.allowed_hosts,
-                   "A host name that the server is reached by")
+                   "Accept this name in the Host header too (repeatable)")
       ->type_name("NAME");
   serve
       ->add_option("--cors", command.serve.api.cors_origins,
-                   "A site whose pages may call, such as https://example.com")
+                   "Allowed CORS origin, such as https://example.com (repeatable)")
       ->type_name("ORIGIN");
   serve->add_flag("--log-text", command.serve.api.log_text, "Log what is translated");
   serve->callback([] { run_serve(command); });

@@ -29,8 +29,8 @@ size_t find_term(const std::u32string& text, const std::u32string& term, size_t 
 struct Forced {
   size_t line = 0, part = 0;
   std::string source;
-  std::vector<Glossary::Term> terms;  // that have not been forced
-  std::string prefix;                 // what has
+  std::vector<Glossary::Found> terms;  // that have not been forced
+  std::string prefix;                  // what has
   Hypothesis hypothesis;
 };
 
@@ -60,53 +60,62 @@ size_t words_before(const Translator& translator, const Forced& forced, size_t w
   return best;
 }
 
-// The prefix that brings in a missing term.
-std::string prefix_with(const Translator& translator, const Forced& forced, const Glossary::Term& term) {
-  const std::u32string source = folded(forced.source), wanted = folded(term.source);
-  const size_t at = find_term(source, wanted, 0);
-  const size_t begin =
-      split_words(source.substr(0, at)).size() - (at > 0 && !is_space(source[at - 1]) ? 1 : 0);
+// The prefix that brings in a missing term; nothing where it does not fit into the model's context.
+std::optional<std::string> prefix_with(const Translator& translator, const Forced& forced,
+                                       const Glossary::Found& found) {
   std::vector<std::string> words;
   for (const std::u32string& word : split_words(code_points(text_of(translator, forced.hypothesis))))
     words.push_back(to_utf8(word));
   const size_t kept = split_words(code_points(forced.prefix)).size();
-  const size_t best =
-      words_before(translator, forced, words.size(), kept, begin, begin + split_words(wanted).size());
-  std::string target = clean_text(term.target);
+  const size_t best = words_before(translator, forced, words.size(), kept, found.first_word, found.last_word);
+  std::string target = clean_text(found.term.target);
   char& initial = target.front();
   if (best == 0 && initial >= 'a' && initial <= 'z' && !words.empty() && words[0][0] >= 'A' &&
       words[0][0] <= 'Z')
     initial = static_cast<char>(initial - 'a' + 'A');  // it begins the sentence
   words.resize(best);
   words.push_back(target);
-  return join(words, " ") + " ";
+  const std::string prefix = join(words, " ") + " ";
+  const auto tokens = [&](const std::string& text) {
+    return static_cast<int64_t>(translator.tokenizer().encode(text).size());
+  };
+  const int64_t rows = translator.format().rows(tokens(forced.source), tokens(clean_text(prefix)));
+  if (rows + 2 >= translator.decoder().config().context_length) return std::nullopt;
+  return prefix;
 }
 
 }  // namespace
 
 Glossary::Glossary(std::vector<Term> terms) : terms_(std::move(terms)) {
-  std::erase_if(terms_,
-                [](const Term& term) { return folded(term.source).empty() || folded(term.target).empty(); });
+  std::erase_if(terms_, [](const Term& term) {
+    return clean_text(term.source).empty() || clean_text(term.target).empty();
+  });
   std::stable_sort(terms_.begin(), terms_.end(),
                    [](const Term& a, const Term& b) { return a.source.size() > b.source.size(); });
+  for (const Term& term : terms_) folded_.push_back(folded(term.source));
 }
 
-std::vector<Glossary::Term> Glossary::terms_in(const std::string& source) const {
+std::vector<Glossary::Found> Glossary::terms_in(const std::string& source) const {
   std::u32string text = folded(source);
-  std::vector<std::pair<size_t, Term>> found;
-  for (const Term& term : terms_) {
-    const std::u32string wanted = folded(term.source);
+  const std::u32string whole = text;
+  std::vector<std::pair<size_t, const Term*>> places;
+  for (size_t i = 0; i < terms_.size(); ++i) {
+    const std::u32string& wanted = folded_[i];
     const size_t at = find_term(text, wanted, 0);
     if (at == std::u32string::npos) continue;
-    found.emplace_back(at, term);
+    places.emplace_back(at, &terms_[i]);
     for (size_t again = at; again != std::u32string::npos; again = find_term(text, wanted, again))
       text.replace(again, wanted.size(), wanted.size(), U'\0');  // no shorter term is found inside it
   }
-  std::stable_sort(found.begin(), found.end(),
+  std::stable_sort(places.begin(), places.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<Term> terms;
-  for (auto& one : found) terms.push_back(std::move(one.second));
-  return terms;
+  std::vector<Found> found;
+  for (const auto& [at, term] : places) {
+    const bool inside_a_word = at > 0 && !is_space(whole[at - 1]);
+    const size_t first = split_words(whole.substr(0, at)).size() - (inside_a_word ? 1 : 0);
+    found.push_back({*term, first, first + split_words(code_points(term->source)).size()});
+  }
+  return found;
 }
 
 bool Glossary::contains(const std::string& text, const std::string& term) {
@@ -117,13 +126,13 @@ namespace {
 
 // The next term that the translation lacks. Each is taken once, so that there are at most as many rounds as
 // terms.
-std::optional<Glossary::Term> take_missing(const Translator& translator, Forced& forced) {
+std::optional<Glossary::Found> take_missing(const Translator& translator, Forced& forced) {
   const std::string text = text_of(translator, forced.hypothesis);
-  const auto found = std::find_if(forced.terms.begin(), forced.terms.end(), [&](const Glossary::Term& term) {
-    return !Glossary::contains(text, term.target);
+  const auto found = std::find_if(forced.terms.begin(), forced.terms.end(), [&](const Glossary::Found& one) {
+    return !Glossary::contains(text, one.term.target);
   });
   if (found == forced.terms.end()) return std::nullopt;
-  Glossary::Term term = *found;
+  Glossary::Found term = *found;
   forced.terms.erase(found);
   return term;
 }
@@ -137,7 +146,7 @@ void replace_part(const Translator& translator, Translation& translation, Forced
   best.complete = true;
   for (size_t i = 0; i < best.parts.size(); ++i) {
     const Hypothesis& part = best.parts[i];
-    const std::string text = part.tokens.empty() ? translation.sources[i] : text_of(translator, part);
+    const std::string text = part.is_copied() ? translation.sources[i] : text_of(translator, part);
     best.text += (best.text.empty() || text.empty() ? "" : " ") + text;
     best.score += part.score;
     best.log_probability += part.log_probability;
@@ -148,27 +157,36 @@ void replace_part(const Translator& translator, Translation& translation, Forced
 }  // namespace
 
 void force_terms(const Glossary& glossary, const Translator& translator,
-                 std::vector<Translation>& translations, const TranslateLines& translate) {
+                 std::vector<Translation>& translations, const TranslateLines& translate,
+                 const std::string& prefix) {
   std::vector<Forced> left;
   for (size_t line = 0; line < translations.size(); ++line) {
     const Translation& one = translations[line];
     for (size_t part = 0; part < one.sources.size(); ++part) {
-      auto terms = glossary.terms_in(one.sources[part]);
       const Hypothesis& hypothesis = one.best.front().parts[part];
-      if (terms.empty() || hypothesis.tokens.empty()) continue;  // no tokens: it was copied
-      left.push_back({line, part, one.sources[part], std::move(terms), "", hypothesis});
+      if (hypothesis.is_copied()) continue;
+      auto terms = glossary.terms_in(one.sources[part]);
+      if (terms.empty()) continue;
+      left.push_back(
+          {line, part, one.sources[part], std::move(terms), line + part == 0 ? prefix : "", hypothesis});
     }
   }
-  while (!left.empty()) {
+  for (bool changed = false; !left.empty(); changed = true) {
     std::vector<std::string> sources, prefixes;
     std::vector<Forced> next;
     for (Forced& one : left) {
-      if (const auto term = take_missing(translator, one)) {
-        one.prefix = prefix_with(translator, one, *term);
+      std::optional<std::string> forced;
+      while (!forced) {  // a term that does not fit is left out
+        const auto term = take_missing(translator, one);
+        if (!term) break;
+        forced = prefix_with(translator, one, *term);
+      }
+      if (forced) {
+        one.prefix = *forced;
         sources.push_back(one.source);
         prefixes.push_back(one.prefix);
         next.push_back(std::move(one));
-      } else if (!one.prefix.empty()) {
+      } else if (changed) {
         replace_part(translator, translations[one.line], one);
       }
     }

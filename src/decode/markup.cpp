@@ -77,6 +77,7 @@ std::string lower_ascii(std::string text) {
 }
 
 constexpr std::string_view closing_marks = ".,;:!?";
+constexpr size_t most_look_ups = 20'000'000;
 constexpr size_t deepest_nesting = 50;  // of elements in a sentence; deeper ones end it
 
 bool is_white(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f'; }
@@ -120,8 +121,8 @@ Tag read_tag(const std::string& document, size_t at) {
       tag.text = document.substr(at, end + 1 - at);
       tag.is_single = document[end - 1] == '/';
       const std::string lower = lower_ascii(tag.text);
-      tag.is_copied = lower.find("translate=\"no\"") != std::string::npos ||
-                      lower.find("notranslate") != std::string::npos;
+      for (const char* mark : {"translate=\"no\"", "translate='no'", "translate=no", "notranslate"})
+        tag.is_copied = tag.is_copied || lower.find(mark) != std::string::npos;
       return tag;
     }
   }
@@ -133,12 +134,13 @@ Tag read_tag(const std::string& document, size_t at) {
 std::string decode_entities(const std::string& text) {
   std::string decoded;
   for (size_t at = 0; at < text.size();) {
-    const size_t end = text[at] == '&' ? text.find(';', at) : std::string::npos;
-    const char32_t found =
-        end != std::string::npos && end - at < 12 ? referenced(text.substr(at + 1, end - at - 1)) : 0;
+    constexpr size_t longest_reference = 12;
+    const size_t length =
+        text[at] == '&' ? std::string_view(text).substr(at, longest_reference).find(';') : std::string::npos;
+    const char32_t found = length == std::string::npos ? 0 : referenced(text.substr(at + 1, length - 1));
     if (found != 0) {
       decoded += to_utf8(std::u32string(1, found));
-      at = end + 1;
+      at += length + 1;
     } else {
       decoded += text[at++];
     }
@@ -163,6 +165,29 @@ std::string encode_entities(const std::string& text) {
 }
 
 // Collects a segment: its text and the elements in it, until a tag that ends sentences.
+namespace {
+
+// Behind the closing tag of an element whose content begins at `at`; elements of its name may be inside.
+// document: in lower case.
+size_t end_of_element(const std::string& document, const std::string& name, size_t at) {
+  for (int depth = 1; depth > 0;) {
+    at = document.find('<', at);
+    if (at == std::string::npos) return document.size();
+    const bool closes = document.compare(at + 1, 1, "/") == 0;
+    const size_t from = at + (closes ? 2 : 1), end = from + name.size();
+    const bool is_it =
+        document.compare(from, name.size(), name) == 0 &&
+        (end >= document.size() || is_white(document[end]) || document[end] == '>' || document[end] == '/');
+    if (is_it) depth += closes ? -1 : 1;
+    at = is_it ? document.find('>', end) : at + 1;
+    if (at == std::string::npos) return document.size();
+    if (is_it) ++at;
+  }
+  return at;
+}
+
+}  // namespace
+
 struct Markup::Reader {
   Markup& markup;
   std::string between = {};  // copied since the last segment
@@ -200,6 +225,7 @@ struct Markup::Reader {
   void open_tag(const Tag& tag) {
     raw += tag.text;
     open.push_back({tag.text, "", in_word ? words - 1 : words, 0});  // inside a word: the whole word
+    open.back().begin_offset = text.size();
     names.push_back(lower_ascii(tag.name));
   }
 
@@ -208,8 +234,8 @@ struct Markup::Reader {
     open.pop_back();
     names.pop_back();
     span.close = closing;
-    span.end = std::max(words, span.begin);
     span.end_offset = text.size();
+    span.end = span.begin_offset == span.end_offset ? span.begin : std::max(words, span.begin);
     open.back().children.push_back(std::move(span));
   }
 
@@ -252,12 +278,17 @@ struct Markup::Reader {
     open.assign(1, {});
   }
 
-  // Puts the tags back between the white space at the end.
+  // Puts the tags, the last one first, back between the white space at the end.
   void add_trailing(const std::vector<Span>& tags) {
     const size_t end_of_words = text.size() - between.size();
-    for (const Span& tag : tags)  // the last one first
-      between.insert(std::min(between.size(), tag.end_offset - std::min(tag.end_offset, end_of_words)),
-                     tag.open);
+    const std::string space = std::exchange(between, "");
+    size_t at = 0;
+    for (auto tag = tags.rbegin(); tag != tags.rend(); ++tag) {
+      const size_t offset = std::clamp(tag->end_offset, end_of_words + at, text.size()) - end_of_words;
+      between += space.substr(at, offset - at) + tag->open;
+      at = offset;
+    }
+    between += space.substr(at);
   }
 
   void mark_neighbours(Span& span) const {
@@ -291,11 +322,14 @@ Markup::Markup(const std::string& document, const MarkupOptions& options) {
     const bool breaks = options.is_html
                             ? !name.empty() && !lists(inline_tags, name) && !lists(copied_tags, name)
                             : options.breaking.contains(name);
-    if (copies && !breaks && !tag.closes && !tag.is_single) {
-      const size_t end = lower.find("</" + name, at);
-      const size_t close = end == std::string::npos ? end : document.find('>', end);
-      const size_t stop = close == std::string::npos ? document.size() : close + 1;
-      reader.add_single(tag.text + document.substr(at, stop - at));
+    if (copies && !tag.closes && !tag.is_single && !lists(void_tags, name)) {
+      const size_t stop = end_of_element(lower, name, at);
+      if (breaks) {
+        reader.end_segment();
+        reader.between += tag.text + document.substr(at, stop - at);
+      } else {
+        reader.add_single(tag.text + document.substr(at, stop - at));
+      }
       at = stop;
     } else if (breaks || reader.open.size() > deepest_nesting || (tag.closes && !reader.close_tag(tag))) {
       reader.end_segment();
@@ -312,53 +346,49 @@ Markup::Markup(const std::string& document, const MarkupOptions& options) {
   parts_.push_back({reader.between, false});
 }
 
-namespace {
-
-double attended(const std::vector<double>& weights, size_t begin, size_t end) {
-  double sum = 0;
-  for (size_t i = begin; i < std::min(end, weights.size()); ++i) sum += weights[i];
-  return sum;
-}
-
-size_t best_source(const std::vector<double>& weights) {
-  return static_cast<size_t>(std::max_element(weights.begin(), weights.end()) - weights.begin());
-}
-
-}  // namespace
-
 // The tags of a segment beside the words of its translation.
 struct Markup::Placement {
   const AlignedText& text;
+  bool by_alignment;  // false: too many tags and words to look each up; by their relative place
   std::vector<std::string> before, inside_end, after;  // `inside_end`: before a word's last punctuation
 
-  explicit Placement(const AlignedText& aligned)
+  Placement(const AlignedText& aligned, size_t spans)
       : text(aligned),
+        by_alignment(spans * aligned.words.size() <= most_look_ups),
         before(aligned.words.size() + 1),
         inside_end(aligned.words.size() + 1),
         after(aligned.words.size() + 1) {}
 
+  size_t source_of(size_t word) const { return word < text.sources.size() ? text.sources[word] : word; }
+
   // The words of the translation, among `low` … `high` - 1, that a span goes around.
   std::pair<size_t, size_t> find(const Span& span, size_t low, size_t high) const {
-    if (span.is_single()) {  // before the first word that attends to what followed it
+    if (!by_alignment) {
+      const auto place = [&](size_t source) {
+        return std::clamp(source * text.words.size() / std::max<size_t>(1, text.source_words), low, high);
+      };
+      return {place(span.begin), place(span.end)};
+    }
+    if (span.begin == span.end) {  // before the first word that belongs to what followed it
       size_t at = low;
-      while (at < high && best_source(text.weights[at]) < span.begin) ++at;
+      while (at < high && source_of(at) < span.begin) ++at;
       return {at, at};
     }
-    size_t first = high, last = low, most = low;
-    double highest = -1;
+    size_t first = high, last = low, nearest = low, distance = std::string::npos;
     for (size_t t = low; t < high; ++t) {
-      const double weight = attended(text.weights[t], span.begin, span.end);
-      if (weight > highest) {
-        highest = weight;
-        most = t;
+      const size_t source = source_of(t);
+      if (source >= span.begin && source < span.end) {
+        first = std::min(first, t);
+        last = t + 1;
       }
-      const size_t source = best_source(text.weights[t]);
-      if (source < span.begin || source >= span.end) continue;
-      first = std::min(first, t);
-      last = t + 1;
+      const size_t away = source < span.begin ? span.begin - source : source - span.begin;
+      if (away < distance) {
+        distance = away;
+        nearest = t;
+      }
     }
     if (first < last) return {first, last};
-    return {most, std::min(most + 1, high)};
+    return {nearest, std::min(nearest + 1, high)};
   }
 
   // Siblings in the order of the translation; where two overlap, the first keeps the words.
@@ -374,14 +404,25 @@ struct Markup::Placement {
         add_single(*span, first);
         continue;
       }
+      if (first == last) {  // nothing of the translation belongs to it
+        std::string& place = first == high && high > low ? after[high - 1] : before[first];
+        append_all(*span, place);
+        continue;
+      }
       before[first] += span->open;
       add(span->children, first, last);
-      std::string& close = first == last              ? before[first]
-                           : span->before_punctuation ? inside_end[last - 1]
-                                                      : after[last - 1];
+      std::string& close = span->before_punctuation ? inside_end[last - 1] : after[last - 1];
+      if (span->before_punctuation)  // what its children closed behind the punctuation comes before it too
+        inside_end[last - 1] += std::exchange(after[last - 1], "");
       close += span->close;
       free = last;
     }
+  }
+
+  static void append_all(const Span& span, std::string& place) {
+    place += span.open;
+    for (const Span& child : span.children) append_all(child, place);
+    place += span.close;
   }
 
   // With the spaces that it had.
@@ -408,13 +449,19 @@ struct Markup::Placement {
   }
 };
 
+size_t Markup::count(const std::vector<Span>& spans) {
+  size_t all = spans.size();
+  for (const Span& span : spans) all += count(span.children);
+  return all;
+}
+
 std::string Markup::join(const std::vector<AlignedText>& translations) const {
   std::string document;
   size_t segment = 0;
   for (const Part& part : parts_) {
     document += part.verbatim;
     if (!part.has_segment) continue;
-    Placement placement(translations.at(segment));
+    Placement placement(translations.at(segment), count(inside_[segment]));
     placement.add(inside_[segment], 0, translations[segment].words.size());
     document += placement.join();
     ++segment;

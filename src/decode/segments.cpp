@@ -78,8 +78,11 @@ std::vector<std::u32string> sentences_of(std::u32string_view text) {
     if (!part.empty()) parts.emplace_back(part);
     begin = end;
   };
+  size_t reached = 0;  // boundaries inside a row of closing marks end where the first of them does
   for (int32_t at = iterator->next(); at != icu::BreakIterator::DONE; at = iterator->next()) {
-    const size_t end = after_closing_marks(text, static_cast<size_t>(point_of[static_cast<size_t>(at)]));
+    const auto place = static_cast<size_t>(point_of[static_cast<size_t>(at)]);
+    if (place < reached) continue;
+    const size_t end = reached = after_closing_marks(text, place);
     if (end <= begin) continue;
     // Looks only a little ahead: the rest may be long.
     if (end < text.size() &&

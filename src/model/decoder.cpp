@@ -182,6 +182,10 @@ void Decoder::pack(WeightPrecision precision) {
 
 void Decoder::share_packed(const Decoder& base) {
   const torch::NoGradGuard no_gradients;
+  TORCH_CHECK(base.packed_output_ && base.blocks.size() == blocks.size() &&
+                  base.packed_output_->outputs() == config_.vocabulary &&
+                  base.packed_output_->inputs() == config_.hidden_size,
+              "the base has another shape");
   packed_precision_ = base.packed_precision_;
   packed_output_ = base.packed_output_;
   for (size_t i = 0; i < blocks.size(); ++i) {

@@ -21,6 +21,10 @@ Fields fields(TrainConfig& c) {
       field("minutes", c.minutes, "limit: wall-clock time, which the schedule then follows; 0: none"),
       field("optimizer", c.optimizer,
             "muon: for the matrices inside blocks, with adamw for all other parameters"),
+      field(
+          "muon_method", c.muon_method,
+          "how Muon orthogonalises an update: polar_express takes four iterations, each with coefficients of "
+          "its own; newton_schulz takes five with the same, as torch.optim.Muon does"),
       field("learning_rate", c.learning_rate, above(0.0), "peak learning rate, after the warm-up"),
       field("warmup_steps", c.warmup_steps, at_least(0), "steps of linear warm-up"),
       field("schedule", c.schedule,

@@ -1,5 +1,6 @@
 #include "calque/serve/api.h"
 
+#include <ATen/Parallel.h>
 #include <omp.h>
 
 #include <algorithm>
@@ -18,8 +19,6 @@ namespace calque {
 using nlohmann::json;
 
 namespace {
-
-constexpr int max_in_background = 64;
 
 // Takes as long whatever the texts are.
 bool equal_in_constant_time(const std::string& a, const std::string& b) {
@@ -77,7 +76,10 @@ Api::Api(Engine& engine, ServedModels& models, ApiOptions options)
       routes_(all_routes()),
       background_(std::make_unique<Background>()) {}
 
-Api::~Api() { background_->threads.join(); }
+Api::~Api() {
+  engine_.stop();  // it calls back
+  background_->threads.join();
+}
 
 // Who may call: DNS rebinding and pages of other sites are refused, then the token is checked.
 void Api::check_caller(const HttpRequest& request, const Route& route) const {
@@ -212,6 +214,7 @@ void Api::run(const Shared& exchange, const Route& route, const Parameters& para
 void Api::in_background(std::function<void()> work) {
   ++waiting_in_background_;
   boost::asio::post(background_->threads, [this, work = std::move(work)] {
+    at::get_num_threads();   // whose first call would set the next line back
     omp_set_num_threads(1);  // of this thread: translating goes on meanwhile
     work();
     --waiting_in_background_;

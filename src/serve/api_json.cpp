@@ -133,12 +133,13 @@ void add_segments(json& segments, int64_t line, const Translator& translator, co
   for (size_t i = 0; i < best.parts.size(); ++i) {
     const Hypothesis& part = best.parts[i];
     const std::string& source = translation.sources[i];
-    const bool copied = part.tokens.empty() && part.token_log_probabilities.empty();
+    const bool copied = part.is_copied();
     const std::string text = copied ? source : clean_text(tokenizer.decode(part.tokens));
     json segment = {{"line", line},     {"source", source},
                     {"text", text},     {"looped", translation.looped},
                     {"copied", copied}, {"complete", part.ended}};
-    const auto source_tokens = tokenizer.encode(source);
+    const auto source_tokens =
+        options.words || options.attention ? tokenizer.encode(source) : std::vector<int32_t>{};
     if (options.words)
       segment["words"] =
           copied ? json::array({{{"text", text}, {"probability", 1.0}}}) : words_json(tokenizer, part);

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <random>
 #include <sstream>
+#include <utility>
 
 #include "api_json.h"
 #include "calque/base/text.h"
@@ -192,15 +193,22 @@ void Api::openai(const Shared& exchange, const Parameters&) {
 // A line is sent once it is final: a client cannot take words back.
 void Api::stream_openai(const Shared& exchange, const std::shared_ptr<TranslateCall>& call,
                         const json& head) {
-  const auto begun = std::make_shared<std::once_flag>();
-  const auto send = [exchange, head, begun](const json& delta, const json& reason) {
-    std::call_once(*begun, [&] {
+  const auto begun = std::make_shared<bool>(false);
+  const auto open = [exchange, begun] {
+    if (!std::exchange(*begun, true))
       exchange->begin_stream({200, "", "text/event-stream", {{"Cache-Control", "no-store"}}});
-    });
+  };
+  const auto send = [exchange, head, open](const json& delta, const json& reason) {
+    open();
     json chunk = head;
     chunk["object"] = "chat.completion.chunk";
     chunk["choices"] = {{{"index", 0}, {"delta", delta}, {"finish_reason", reason}}};
     exchange->send("data: " + json_text(chunk) + "\n\n");
+  };
+  call->failed = [this, exchange, begun](std::exception_ptr error) {
+    if (!*begun) return answer_error(exchange, error);
+    exchange->send("data: {\"error\": {\"message\": \"the translation failed\"}}\n\n");
+    exchange->end_stream();
   };
   const auto sent = std::make_shared<size_t>(0);
   // Not the call itself: it would keep itself alive.

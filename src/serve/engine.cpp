@@ -14,6 +14,8 @@ using Clock = std::chrono::steady_clock;
 
 // Where several models have work, each may begin new sentences for this long before the next takes its turn.
 constexpr auto model_quantum = std::chrono::milliseconds(100);
+// A task's progress is passed on this often at most: a text so far costs more the longer it is.
+constexpr auto progress_interval = std::chrono::milliseconds(25);
 
 }  // namespace
 
@@ -27,6 +29,7 @@ struct Engine::Flow {
   size_t lines_left = 0;
   int64_t parts_requested = 0;
   bool in_turns = false;
+  Clock::time_point last_progress = {};
   std::atomic<bool> has_ended = false;
   std::mutex calling;  // held while a function of the task runs
 
@@ -53,9 +56,12 @@ Engine::Engine(int64_t max_waiting_lines) : max_waiting_lines_(max_waiting_lines
   thread_ = std::thread([this] { work(); });
 }
 
-Engine::~Engine() {
+Engine::~Engine() { stop(); }
+
+void Engine::stop() {
   {
     const std::lock_guard lock(mutex_);
+    if (stopping_) return;
     stopping_ = true;
   }
   changed_.notify_all();
@@ -73,6 +79,7 @@ int64_t Engine::submit(TranslationTask task) {
   {
     const std::lock_guard lock(mutex_);
     const auto lines = static_cast<int64_t>(flow->task.lines.size());
+    if (stopping_) throw std::runtime_error("the server has stopped");
     if (counts_.waiting_lines > 0 && counts_.waiting_lines + lines > max_waiting_lines_)
       throw QueueFull(fmt::format("{} lines are waiting", counts_.waiting_lines));
     id = flow->id = next_task_++;
@@ -255,26 +262,31 @@ void Engine::accept(int64_t id, std::vector<Hypothesis> hypotheses) {
   if (done) finish_line(flow, line);
 }
 
-// After each pass: passes the text so far on. False: the task was cancelled, or its time is over.
+// After each pass: passes the text so far on, now and then. False: the task was cancelled, or its time is
+// over.
 bool Engine::go_on(int64_t id, std::span<const int32_t> tokens) {
   std::shared_ptr<Flow> flow;
   size_t line = 0;
   std::string text;
+  bool too_late = false;
   {
     const std::lock_guard lock(mutex_);
     std::tie(flow, line) = requests_.at(id);
-    const bool too_late = Clock::now() > flow->task.deadline;
-    if (!flow->has_ended && !too_late) {
+    const auto now = Clock::now();
+    too_late = now > flow->task.deadline;
+    if (flow->has_ended || too_late) {
+      requests_.erase(id);
+      if (flow->has_ended) return false;
+    } else {
       if (!flow->task.progress) return true;
       LineSearch& search = flow->lines.at(line);
       search.set_progress(id, tokens);
+      if (now - flow->last_progress < progress_interval) return true;
+      flow->last_progress = now;
       text = search.text_so_far();
-    } else {
-      requests_.erase(id);
-      if (!too_late) return false;
     }
   }
-  if (Clock::now() > flow->task.deadline) {
+  if (too_late) {
     end(flow, std::make_exception_ptr(TimeOver("the translation took too long")));
     return false;
   }

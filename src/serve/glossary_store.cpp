@@ -11,7 +11,7 @@
 namespace calque {
 namespace {
 
-constexpr size_t max_glossaries = 100, max_terms = 10'000;
+constexpr size_t max_glossaries = 100;
 
 // As DeepL's are: UUIDs.
 std::string random_id() {
@@ -59,9 +59,12 @@ std::vector<Glossary::Term> parse_terms(const std::string& text, char separator)
     if (at == std::string::npos)
       throw ApiError(400, fmt::format("entries: line {} has no translation", number), "entries");
     term.target = next_field(line, at, separator);
+    if (std::max(term.source.size(), term.target.size()) > max_term_bytes)
+      throw ApiError(413, fmt::format("entries: line {} is longer than {} bytes", number, max_term_bytes),
+                     "entries");
     terms.push_back(std::move(term));
-    if (terms.size() > max_terms)
-      throw ApiError(413, fmt::format("entries: at most {} terms", max_terms), "entries");
+    if (terms.size() > max_glossary_terms)
+      throw ApiError(413, fmt::format("entries: at most {} terms", max_glossary_terms), "entries");
   }
   if (terms.empty()) throw ApiError(400, "entries: there are no terms", "entries");
   return terms;

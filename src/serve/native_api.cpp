@@ -41,12 +41,18 @@ std::vector<Glossary::Term> glossary_terms(const json* given) {
   std::vector<Glossary::Term> terms;
   if (!given) return terms;
   if (!given->is_object()) throw ApiError(400, "glossary: expected an object of terms", "glossary");
+  if (given->size() > max_glossary_terms)
+    throw ApiError(413, fmt::format("glossary: at most {} terms", max_glossary_terms), "glossary");
   for (const auto& [source, target] : given->items()) {
     if (!target.is_string()) throw ApiError(400, "glossary: a term's translation is a text", "glossary");
     terms.push_back({source, target.get<std::string>()});
   }
   return terms;
 }
+
+struct ClientLeft {};
+
+constexpr size_t lines_answered_at_once = 100;  // by the engine's thread, which others wait for
 
 double resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -134,6 +140,13 @@ void Api::start(const Shared& exchange, std::shared_ptr<TranslateCall> call, Tex
     throw ApiError(413,
                    fmt::format("{} texts; at most {} per request", call->texts.size(), options_.max_texts));
   check_decode(*call->decode);
+  if (std::max(call->decode->beam, call->decode->nbest) > options_.max_beam)
+    throw ApiError(400, fmt::format("beam and nbest: at most {} here", options_.max_beam), "beam");
+  if (call->needs_passes() && waiting_in_background_ >= max_in_background)
+    throw QueueFull("too many requests are waiting");
+  if (call->line_count() > options_.max_lines)
+    throw ApiError(
+        413, fmt::format("{} lines; at most {} per request", call->line_count(), options_.max_lines), "text");
   TranslationTask task;
   task.translator = call->model.translator;
   task.client = exchange->request().client;
@@ -141,6 +154,11 @@ void Api::start(const Shared& exchange, std::shared_ptr<TranslateCall> call, Tex
   task.prefixes = {call->prefix};
   task.deadline = std::chrono::steady_clock::now() + options_.timeout;
   task.lines = call->lines();
+  for (const std::string& line : task.lines) {
+    if (line.size() > options_.max_line_bytes)
+      throw ApiError(413, fmt::format("a line of {} bytes; at most {}", line.size(), options_.max_line_bytes),
+                     "text");
+  }
   if (options_.log_text) {
     for (const std::string& text : call->texts) log::info("translate: {}", text);
   }
@@ -159,32 +177,46 @@ void Api::start(const Shared& exchange, std::shared_ptr<TranslateCall> call, Tex
   }
   const auto gone = std::make_shared<std::atomic<bool>>(false);
   // Terms are forced by searches of their own, with the same options.
-  TranslationTask again = task;
-  const auto force = [this, call, again, gone] {
-    force_terms(call->glossary, *call->model.translator, call->translations,
-                [&](const std::vector<std::string>& lines, const std::vector<std::string>& prefixes) {
-                  if (*gone) throw std::runtime_error("the client has left");
-                  TranslationTask next = again;
-                  next.lines = lines;
-                  next.prefixes = prefixes;
-                  next.progress = {};
-                  return engine_.translate(std::move(next));
-                });
+  TranslationTask again;
+  again.translator = task.translator;
+  again.client = task.client;
+  again.decode = task.decode;
+  again.deadline = task.deadline;
+  const auto check_time = [gone, deadline = task.deadline] {
+    if (*gone) throw ClientLeft();
+    if (std::chrono::steady_clock::now() > deadline) throw TimeOver("the translation took too long");
   };
-  task.ended = [this, exchange, call, done, force](std::exception_ptr error) {
+  const auto force = [this, call, again, check_time] {
+    force_terms(
+        call->glossary, *call->model.translator, call->translations,
+        [&](const std::vector<std::string>& lines, const std::vector<std::string>& prefixes) {
+          check_time();
+          TranslationTask next = again;
+          next.lines = lines;
+          next.prefixes = prefixes;
+          return engine_.translate(std::move(next));
+        },
+        call->prefix);
+  };
+  task.ended = [this, exchange, call, done, force, check_time](std::exception_ptr error) {
     if (error) return call->failed ? call->failed(error) : answer_error(exchange, error);
-    const auto finish = [call, done, this, exchange, force] {
+    const auto finish = [call, done, this, exchange, force, check_time] {
       try {
         if (!call->glossary.empty()) force();
         std::vector<json> all;
-        for (size_t i = 0; i < call->texts.size(); ++i) all.push_back(call->to_json(i));
+        for (size_t i = 0; i < call->texts.size(); ++i) {
+          check_time();
+          all.push_back(call->to_json(i));
+        }
         done(std::move(all));
+      } catch (const ClientLeft&) {  // nobody is there to be answered
       } catch (...) {
         call->failed ? call->failed(std::current_exception())
                      : answer_error(exchange, std::current_exception());
       }
     };
-    call->needs_passes() ? in_background(finish) : finish();
+    call->needs_passes() || call->translations.size() > lines_answered_at_once ? in_background(finish)
+                                                                               : finish();
   };
   if (task.lines.empty()) return task.ended(nullptr);  // nothing but tags
   const int64_t id = engine_.submit(std::move(task));
@@ -246,6 +278,7 @@ void Api::translate(const Shared& exchange, const Parameters&) {
       std::rethrow_exception(error);
     } catch (const std::exception& one) {
       message = one.what();
+      message = message.substr(0, message.find("\nException raised from"));
     }
     exchange->send(event("error", {{"error", {{"message", message}}}}));
     exchange->end_stream();
@@ -317,6 +350,7 @@ void Api::alternatives(const Shared& exchange, const Parameters&) {
   greedy->beam = greedy->nbest = 1;
   greedy->split_tokens = 1'000'000;
   task.decode = greedy;
+  task.deadline = std::chrono::steady_clock::now() + options_.timeout;
   std::vector<double> probabilities;
   for (size_t i = 0; i < next.tokens.size(); ++i) {
     if (next.tokens[i] < 0 || next.tokens[i] == translator.format().end) continue;
@@ -351,6 +385,8 @@ void Api::evaluate(const Shared& exchange, const Parameters&) {
   const auto sources = body.texts("source"), references = body.texts("reference");
   auto hypotheses = body.texts("hypothesis");
   body.finish();
+  if (std::max(sources.size(), references.size()) > options_.max_texts)
+    throw ApiError(413, fmt::format("at most {} texts per request", options_.max_texts), "reference");
   if (hypotheses.empty()) {
     if (sources.size() != references.size())
       throw ApiError(400, fmt::format("{} sources and {} references", sources.size(), references.size()),

@@ -24,6 +24,8 @@ std::vector<Api::Route> Api::all_routes() {
   DecodeConfig decode;
   json translate = {{"type", "object"}, {"required", {"text"}}, {"additionalProperties", false}};
   translate["properties"] = schema_properties(request_decode_fields(decode));
+  for (const char* limited : {"beam", "nbest"})
+    translate["properties"][limited]["maximum"] = ApiOptions().max_beam;
   translate["properties"]["text"] = {
       {"description", "what to translate; lines are translated one by one"},
       {"oneOf", {{{"type", "string"}}, {{"type", "array"}, {"items", {{"type", "string"}}}}}}};

@@ -1,5 +1,6 @@
 #include "calque/serve/served_models.h"
 
+#include <ATen/Parallel.h>
 #include <omp.h>
 
 #include <algorithm>
@@ -180,6 +181,7 @@ void ServedModels::load(const std::string& name, WeightPrecision precision) {
 }
 
 void ServedModels::work() {
+  at::get_num_threads();   // whose first call would set the next line back
   omp_set_num_threads(1);  // of this thread: translating goes on meanwhile
   for (;;) {
     std::unique_lock lock(mutex_);

@@ -22,39 +22,43 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// The words of a translation with their attention to the source's; of all parts, one after another.
+// The words of a translation with the source words that they attended to; of all parts, one after another.
 AlignedText align(const Translator& translator, const Translation& translation) {
   const Tokenizer& tokenizer = translator.tokenizer();
   AlignedText aligned;
-  std::vector<std::vector<std::vector<double>>> blocks;
-  size_t source_words = 0;
   for (size_t i = 0; i < translation.sources.size(); ++i) {
     const std::string& source = translation.sources[i];
     const Hypothesis& part = translation.best.front().parts[i];
     const size_t own = split_words(code_points(source)).size();
-    AttentionMap map{{source}, {source}, {{1.0}}};
-    if (!part.tokens.empty()) {
-      map = map_attention(translator.decoder(), tokenizer, translator.format(), tokenizer.encode(source),
-                          part.tokens);
-      map.weights = map.alignment();
-      map.target.pop_back();  // the end
+    if (part.is_copied()) {
+      aligned.words.push_back(source);
+      aligned.sources.push_back(aligned.source_words);
+    } else if (!part.tokens.empty()) {
+      const AttentionMap map = map_attention(translator.decoder(), tokenizer, translator.format(),
+                                             tokenizer.encode(source), part.tokens);
+      const auto weights = map.alignment();
+      for (size_t word = 0; word + 1 < map.target.size(); ++word) {  // without the end
+        const auto& row = weights[word];
+        const auto best = static_cast<size_t>(std::max_element(row.begin(), row.end()) - row.begin());
+        aligned.words.push_back(map.target[word]);
+        // The tokenizer may see other words than a person does: spread them evenly.
+        aligned.sources.push_back(aligned.source_words + best * own / map.source.size());
+      }
     }
-    for (size_t word = 0; word < map.target.size(); ++word) {
-      std::vector<double> row(source_words, 0.0);
-      // The tokenizer may see other words than a person does: spread them evenly.
-      std::vector<double> spread(own, 0.0);
-      for (size_t s = 0; s < map.source.size(); ++s)
-        spread[s * own / map.source.size()] += map.weights[word][s];
-      row.insert(row.end(), spread.begin(), spread.end());
-      aligned.words.push_back(map.target[word]);
-      aligned.weights.push_back(std::move(row));
-    }
-    source_words += own;
+    aligned.source_words += own;
   }
   return aligned;
 }
 
 }  // namespace
+
+size_t Api::TranslateCall::line_count() const {
+  size_t count = 0;
+  for (size_t i = 0; i < texts.size(); ++i)
+    count += markup.empty() ? 1 + static_cast<size_t>(std::count(texts[i].begin(), texts[i].end(), '\n'))
+                            : markup[i].segments().size();
+  return count;
+}
 
 std::vector<std::string> Api::TranslateCall::lines() {
   std::vector<std::string> all;
@@ -117,14 +121,14 @@ json Api::TranslateCall::to_json(size_t text) const {
     for (size_t line = first; line < last; ++line) {
       const bool has_tags = markup[text].has_tags(line - first);
       aligned.push_back(has_tags ? align(*model.translator, translations[line])
-                                 : AlignedText{{translations[line].text()}, {}});
+                                 : AlignedText{{translations[line].text()}});
     }
     joined = markup[text].join(aligned);
   }
   json answer = {{"text", joined}, {"segments", std::move(segments)}};
   if (last - first == 1) {
     for (const TranslatedText& one : translations[first].best)
-      answer["nbest"].push_back({{"text", one.text},
+      answer["nbest"].push_back({{"text", markup.empty() ? one.text : encode_entities(one.text)},
                                  {"score", one.score},
                                  {"log_probability", one.log_probability},
                                  {"complete", one.complete}});

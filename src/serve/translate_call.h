@@ -35,6 +35,7 @@ struct Api::TranslateCall {
   void add_markup(const MarkupOptions& markup_options) {
     for (const std::string& text : texts) markup.emplace_back(text, markup_options);
   }
+  size_t line_count() const;
   std::vector<std::string> lines();  // to translate, of all texts
   bool needs_passes() const { return options.attention || !glossary.empty() || !markup.empty(); }
   int64_t source_tokens() const, target_tokens() const;

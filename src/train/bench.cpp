@@ -199,7 +199,8 @@ TrainBench bench_training(const RunConfig& config, const TrainBenchOptions& opti
         if (options.busy > 0) {
           const TrainBenchRow quiet = bench.rows.back();
           const BusyProcesses others(options.busy, options.busy_nice);
-          TrainBenchRow row = time_training(timed, options, count, limit);
+          MatrixSpeed busy_limit(model, config.train.batch_tokens, type);
+          TrainBenchRow row = time_training(timed, options, count, busy_limit);
           row.busy = options.busy;
           compare_with_quiet(row, row.tokens_per_second, quiet, quiet.tokens_per_second);
           bench.rows.push_back(row);

@@ -14,18 +14,23 @@ namespace calque {
 
 BusyProcesses::BusyProcesses(int64_t count, int64_t nice) {
   std::string level = std::to_string(nice);
-  const char* arguments[] = {
-      "timeout", "3600", "nice", "-n", level.c_str(), "sh", "-c", "while :; do :; done", nullptr};
+  const char* arguments[] = {"timeout", "--foreground",        "600",  "nice", "-n", level.c_str(), "sh",
+                             "-c",      "while :; do :; done", nullptr};
   for (int64_t i = 0; i < count; ++i) {
     pid_t child = 0;
     const int failed =
         posix_spawnp(&child, "timeout", nullptr, nullptr, const_cast<char**>(arguments), environ);
-    if (failed != 0) throw SystemError("timeout", failed);
+    if (failed != 0) {
+      end();
+      throw SystemError("timeout", failed);
+    }
     children_.push_back(child);
   }
 }
 
-BusyProcesses::~BusyProcesses() {
+BusyProcesses::~BusyProcesses() { end(); }
+
+void BusyProcesses::end() {
   for (const pid_t child : children_) kill(child, SIGTERM);
   for (const pid_t child : children_) waitpid(child, nullptr, 0);
 }

@@ -13,7 +13,7 @@ using testing::IsEmpty;
 
 std::vector<std::string> targets(const Glossary& glossary, const std::string& source) {
   std::vector<std::string> all;
-  for (const Glossary::Term& term : glossary.terms_in(source)) all.push_back(term.target);
+  for (const Glossary::Found& found : glossary.terms_in(source)) all.push_back(found.term.target);
   return all;
 }
 
@@ -40,6 +40,11 @@ TEST(Glossary, TermsAreWholeWordsInAnyCaseTheLongestFirst) {
   EXPECT_THAT(targets(glossary, "L'eau du chat noir"), ElementsAre("water", "black cat"));
   EXPECT_THAT(targets(glossary, "Le chat noir et le chat blanc"), ElementsAre("black cat", "feline"));
   EXPECT_THAT(targets(glossary, "Le château est vide."), IsEmpty());
+  const auto found = glossary.terms_in("Le chat noir voit l'eau et un chat");
+  ASSERT_EQ(found.size(), 3U);
+  EXPECT_EQ(std::pair(found[0].first_word, found[0].last_word), std::pair(size_t{1}, size_t{3}));
+  EXPECT_EQ(found[1].first_word, 4U);  // l'eau
+  EXPECT_EQ(found[2].first_word, 7U);  // the second cat
   EXPECT_TRUE(Glossary::contains("The Black  cat.", "black cat"));
   EXPECT_FALSE(Glossary::contains("The blackest cat.", "black"));
   EXPECT_FALSE(Glossary::contains("", "black"));
@@ -75,6 +80,18 @@ TEST(Glossary, ATranslationThatHasTheTermIsNotSearchedForAgain) {
               std::ref(rounds));
   EXPECT_THAT(rounds.prefixes, IsEmpty());
   EXPECT_EQ(translations[0].text(), text);
+}
+
+TEST(Glossary, TheRequestsPrefixStaysAndATermThatIsTooLongIsLeftOut) {
+  const Translator translator = make_translator();
+  std::vector<Translation> translations = {translator.translate("Le chat dort.", "A fine day ")};
+  std::string endless;
+  for (int i = 0; i < 200; ++i) endless += "word ";
+  Rounds rounds{translator};
+  force_terms(Glossary(std::vector<Glossary::Term>{{"chat", "feline"}, {"dort", endless}}), translator,
+              translations, std::ref(rounds), "A fine day ");
+  EXPECT_TRUE(translations[0].text().starts_with("A fine day")) << translations[0].text();
+  EXPECT_TRUE(Glossary::contains(translations[0].text(), "feline")) << translations[0].text();
 }
 
 }  // namespace calque

@@ -17,11 +17,8 @@ void translate_markup(const std::string& document, bool is_html) {
     calque::AlignedText text;
     for (const auto& word : calque::split_words(calque::code_points(segment)))
       text.words.insert(text.words.begin(), calque::to_utf8(word));
-    if (text.words.size() > 300) text.words.resize(300);
-    for (size_t i = 0; i < text.words.size(); ++i) {
-      text.weights.emplace_back(text.words.size(), 0.0);
-      text.weights.back()[text.words.size() - 1 - i] = 1;
-    }
+    text.source_words = text.words.size();
+    for (size_t i = 0; i < text.words.size(); ++i) text.sources.push_back(text.words.size() - 1 - i);
     texts.push_back(std::move(text));
   }
   const std::string joined = markup.join(texts);

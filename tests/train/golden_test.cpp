@@ -41,6 +41,7 @@ struct GoldenCase {
     config.ema_decay = settings.value("ema_decay", 0.0);
     config.optimizer =
         settings.value("optimizer", "adamw") == "muon" ? OptimizerKind::muon : OptimizerKind::adamw;
+    config.muon_method = MuonMethod::newton_schulz;  // PyTorch's
     finetune.init_from = golden / "model";
     finetune.base_lr_scale = settings.value("base_lr_scale", 1.0);
     finetune.layer_lr_decay = settings.value("layer_lr_decay", 1.0);

@@ -290,6 +290,7 @@ TEST(Optimizer, MuonMatchesTheTextbookOnFusedParts) {
   at::manual_seed(3);
   TrainConfig config;
   config.optimizer = OptimizerKind::muon;
+  config.muon_method = MuonMethod::newton_schulz;
   config.weight_decay = 0.1;
   TrainedParameter fused{"fused", torch::randn({10, 6}), 0.5, {4, 6}};
   Optimizer optimizer({fused}, config);
@@ -317,15 +318,55 @@ TEST(Optimizer, MuonMatchesTheTextbookOnFusedParts) {
 
 TEST(Optimizer, MuonsUpdateIsNearlyOrthogonal) {
   at::manual_seed(1);
-  for (const auto& [rows, columns] : std::vector<std::pair<int, int>>{{16, 16}, {16, 48}}) {
-    const auto matrices = torch::randn({3, rows, columns});
-    const auto orthogonal = orthogonalise(matrices);
-    // Each by itself, not by its neighbours.
-    EXPECT_LT((orthogonal[1] - orthogonalise(matrices.slice(0, 1, 2))[0]).abs().max().item<double>(), 1e-4);
-    const auto singular = std::get<1>(at::linalg_svd(orthogonal, false));
-    EXPECT_GT(singular.min().item<double>(), 0.5);
-    EXPECT_LT(singular.max().item<double>(), 1.3);
+  for (const MuonMethod method : {MuonMethod::polar_express, MuonMethod::newton_schulz}) {
+    for (const auto& [rows, columns] : std::vector<std::pair<int, int>>{{16, 16}, {16, 48}}) {
+      const auto matrices = torch::randn({3, rows, columns});
+      const auto orthogonal = orthogonalise(matrices, method);
+      // Each by itself, not by its neighbours.
+      EXPECT_LT(
+          (orthogonal[1] - orthogonalise(matrices.slice(0, 1, 2), method)[0]).abs().max().item<double>(),
+          1e-4);
+      const auto singular = std::get<1>(at::linalg_svd(orthogonal, false));
+      EXPECT_GT(singular.min().item<double>(), 0.5);
+      EXPECT_LT(singular.max().item<double>(), 1.3);
+      const auto rounded = orthogonalise(matrices, method, torch::kBFloat16);
+      EXPECT_EQ(rounded.scalar_type(), torch::kBFloat16);
+      EXPECT_LT((rounded.to(torch::kFloat32) - orthogonal).norm().item<double>(),
+                0.1 * orthogonal.norm().item<double>());
+    }
   }
+}
+
+// Singular values from 0.003 to 1 of the largest, which is what the coefficients were made for.
+TEST(Optimizer, PolarExpressEndsWithinAFifthOfOne) {
+  // The norm of the whole divides first: so that nothing but the polynomials acts, the values have norm 1.
+  for (const double value : {0.003, 0.01, 0.05, 0.2, 0.5, 0.8}) {
+    const auto other = torch::tensor(std::sqrt(1 - value * value));
+    const auto x =
+        torch::diag(torch::stack({torch::tensor(static_cast<float>(value)), other.to(torch::kFloat32)}))
+            .unsqueeze(0);
+    const auto y = orthogonalise(x, MuonMethod::polar_express);
+    EXPECT_NEAR(y[0][0][0].item<double>(), 1, 0.2) << value;
+    EXPECT_NEAR(y[0][1][1].item<double>(), 1, 0.2) << value;
+  }
+}
+
+TEST(Optimizer, BfloatProductsChangeMuonsUpdateByRoundingOnly) {
+  at::manual_seed(5);
+  const auto start = torch::randn({32, 48}), gradient = torch::randn({32, 48});
+  std::vector<torch::Tensor> moved;
+  for (const Precision precision : {Precision::float32, Precision::bfloat16}) {
+    TrainConfig config;
+    config.optimizer = OptimizerKind::muon;
+    config.precision = precision;
+    TrainedParameter matrix{"m", start.clone(), 1, {32}};
+    Optimizer optimizer({matrix}, config);
+    matrix.tensor.mutable_grad() = gradient.clone();
+    optimizer.step(0.1);
+    moved.push_back(matrix.tensor - start * (1 - 0.1 * config.weight_decay));
+  }
+  EXPECT_LT((moved[0] - moved[1]).norm().item<double>(), 0.05 * moved[0].norm().item<double>());
+  EXPECT_GT((moved[0] - moved[1]).norm().item<double>(), 0);
 }
 
 }  // namespace calque

@@ -10,10 +10,12 @@
 
 namespace calque {
 
-// The words of a translation, and how much each attended to each source word.
+// The words of a translation, and the source word that each belongs to.
 struct AlignedText {
-  std::vector<std::string> words;            // joined by spaces, the translation
-  std::vector<std::vector<double>> weights;  // [word][source word]; source words are separated by spaces
+  std::vector<std::string> words;  // joined by spaces, the translation
+  std::vector<size_t> sources =
+      {};  // of each word; source words are separated by spaces. Missing: its own place
+  size_t source_words = 0;
 };
 
 struct MarkupOptions {
@@ -38,8 +40,8 @@ class Markup {
     std::string open, close;
     size_t begin = 0, end = 0;
     std::vector<Span> children = {};
-    size_t end_offset = 0;            // in the segment's text
-    bool before_punctuation = false;  // it ended inside a word, before a punctuation mark
+    size_t begin_offset = 0, end_offset = 0;  // in the segment's text
+    bool before_punctuation = false;          // it ended inside a word, before a punctuation mark
     bool follows_a_word = false, precedes_a_word = false;  // of a single tag: without a space between
 
     bool is_single() const { return begin == end && close.empty(); }
@@ -50,6 +52,7 @@ class Markup {
   };
   struct Reader;
   struct Placement;
+  static size_t count(const std::vector<Span>& spans);
 
   std::vector<Part> parts_;
   std::vector<std::string> texts_;

@@ -32,6 +32,10 @@ struct Hypothesis {
   double log_probability = 0;                  // their sum
   double score = 0;                            // the sum after the length penalty, by which they are ranked
   bool ended = true;                           // false: cut off at the length limit
+
+  // Of a part of a line that was copied instead of being searched for: it has no tokens at all, not even an
+  // end.
+  bool is_copied() const { return tokens.empty() && token_log_probabilities.empty(); }
 };
 
 // These are called from several threads, one at a time.

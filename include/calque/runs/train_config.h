@@ -9,6 +9,7 @@
 namespace calque {
 
 enum class OptimizerKind { adamw, muon };
+enum class MuonMethod { polar_express, newton_schulz };
 enum class ScheduleKind { cosine, linear, inverse_sqrt, constant };
 enum class Precision { automatic, float32, bfloat16 };
 enum class BestBy { loss, bleu };
@@ -17,6 +18,10 @@ enum class DeviceKind { automatic, cpu, cuda };
 template <>
 struct EnumNames<OptimizerKind> {
   static constexpr std::string_view names[] = {"adamw", "muon"};
+};
+template <>
+struct EnumNames<MuonMethod> {
+  static constexpr std::string_view names[] = {"polar_express", "newton_schulz"};
 };
 template <>
 struct EnumNames<ScheduleKind> {
@@ -44,6 +49,7 @@ struct TrainConfig {
   int64_t tokens = 0;
   Minutes minutes;
   OptimizerKind optimizer = OptimizerKind::adamw;
+  MuonMethod muon_method = MuonMethod::polar_express;
   double learning_rate = 1e-3;
   int64_t warmup_steps = 400;
   ScheduleKind schedule = ScheduleKind::cosine;

@@ -25,6 +25,9 @@ struct ApiOptions {
   std::filesystem::path runs = "runs";
   std::chrono::seconds timeout{300};  // of one request
   size_t max_texts = 10'000;          // of one request
+  size_t max_lines = 20'000;          // of one request
+  size_t max_line_bytes = 100'000;
+  int64_t max_beam = 32;  // also of nbest: each beam has its own row in every pass
   bool log_text = false;
 };
 
@@ -113,6 +116,7 @@ class Api {
   std::map<std::string, std::pair<std::string, std::string>> files_;  // translated files: id → name, content
   std::vector<std::string> file_order_;
   GlossaryStore glossaries_;
+  static constexpr int max_in_background = 64;
   std::atomic<int> waiting_in_background_ = 0;
   struct Background;  // two threads
   std::unique_ptr<Background> background_;

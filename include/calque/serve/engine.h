@@ -56,7 +56,11 @@ struct EngineCounts {
 class Engine {
  public:
   explicit Engine(int64_t max_waiting_lines);
-  ~Engine();  // tasks that are left end with an error
+  ~Engine();
+
+  // Tasks that are left end with an error, and new ones are refused. No function of a task is called any more
+  // once this returns.
+  void stop();
 
   // Throws QueueFull. The id is for cancel().
   int64_t submit(TranslationTask task);

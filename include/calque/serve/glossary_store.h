@@ -18,6 +18,8 @@ struct StoredGlossary {
   std::vector<Glossary::Term> terms;
 };
 
+inline constexpr size_t max_glossary_terms = 10'000, max_term_bytes = 1024;
+
 class GlossaryStore {
  public:
   // Gives it an id. The oldest is dropped where there are too many.

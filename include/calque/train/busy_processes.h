@@ -1,5 +1,5 @@
 // BusyProcesses: processes that keep the processor busy beside a benchmark. They end with the object, and by
-// themselves after an hour.
+// themselves after ten minutes.
 #pragma once
 
 #include <sys/types.h>
@@ -20,6 +20,8 @@ class BusyProcesses {
   const std::vector<pid_t>& children() const { return children_; }
 
  private:
+  void end();
+
   std::vector<pid_t> children_;
 };
 

@@ -51,8 +51,9 @@ class Optimizer {
   NamedTensors state_;
 };
 
-// Approximates the nearest (semi-)orthogonal matrix of each by five Newton-Schulz iterations. matrices:
-// [count, rows, columns], rows ≤ columns.
-torch::Tensor orthogonalise(const torch::Tensor& matrices);
+// Approximates the nearest (semi-)orthogonal matrix of each, with products in the given precision, which the
+// result has too. matrices: [count, rows, columns], rows ≤ columns.
+torch::Tensor orthogonalise(const torch::Tensor& matrices, MuonMethod method,
+                            torch::Dtype precision = torch::kFloat32);
 
 }  // namespace calque
