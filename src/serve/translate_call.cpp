@@ -4,6 +4,7 @@
 
 #include "calque/base/unicode.h"
 #include "calque/decode/attention_map.h"
+#include "calque/decode/entities.h"
 
 namespace calque {
 

@@ -391,7 +391,7 @@ TEST(Import, BeginAndEndOfATokenizerJsonComeFromItsSettingsOrTheModels) {
   EXPECT_EQ(by_name, opened("", {{"bos_token_id", 3}, {"eos_token_id", 4}}));
   EXPECT_EQ(by_name, opened(R"({"bos_token": null})", {{"bos_token_id", 3}, {"eos_token_id", {4, 7}}}));
   EXPECT_NE(by_name, opened("", {{"bos_token_id", 4}, {"eos_token_id", 3}}));
-  // Without a beginning the end stands for it.
+  // Without a begin token the end token takes its place.
   EXPECT_EQ(opened("", {{"bos_token_id", nullptr}, {"eos_token_id", 4}}),
             opened("", {{"bos_token_id", 4}, {"eos_token_id", 4}}));
 }

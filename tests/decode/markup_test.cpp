@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "calque/base/unicode.h"
+#include "calque/decode/entities.h"
 
 namespace calque {
 namespace {

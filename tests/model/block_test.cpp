@@ -81,7 +81,7 @@ TEST(Norm, NormalisesByItsKind) {
     EXPECT_EQ(norm.parameters().size(), is_layer ? 2U : 1U);
     const auto centred = is_layer ? x - x.mean(1, true) : x;
     const auto plain = centred / (centred.square().mean(1, true) + 0.01).sqrt();
-    expect_close(norm.forward(x), plain, 1e-5, "initial");  // a factor of one, whatever stands for it
+    expect_close(norm.forward(x), plain, 1e-5, "initial");  // a factor of one
     norm.weight.add_(noise);
     if (is_layer) norm.bias.sub_(noise);
     expect_close(norm.forward(x), plain * (1 + noise) - (is_layer ? noise : torch::zeros({16})), 1e-5,

@@ -102,7 +102,7 @@ TEST(Lora, TheFrozenMatricesAreStoredInTheGivenPrecision) {
   const auto before = logits_of(*decoder);
   const int64_t parameters = decoder->parameter_count();
   AdapterConfig config;
-  config.first_layer = 2;  // none: every block is frozen all the same
+  config.first_layer = 2;  // none has adapters, but every block is frozen
   add_adapters(*decoder, config, 1, WeightPrecision::int8);
   for (const auto& block : decoder->blocks) {
     for (const Block::Matrix& matrix : block->matrices()) EXPECT_FALSE(matrix.linear->weight.defined());

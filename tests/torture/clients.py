@@ -212,7 +212,7 @@ def ended_under_load(trial, _):
                 whole = status != 200 or json.loads(body)["translations"][0]["text"] == server.expected
                 with lock:
                     found.append(status if whole else "wrong")
-            except (ConnectionRefusedError, ConnectionResetError, http.client.RemoteDisconnected):
+            except (ConnectionRefusedError, ConnectionResetError, BrokenPipeError, http.client.RemoteDisconnected):
                 return  # nothing was accepted
             except http.client.HTTPException as error:
                 with lock:

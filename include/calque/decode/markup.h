@@ -59,8 +59,4 @@ class Markup {
   std::vector<std::vector<Span>> inside_;  // of each segment
 };
 
-// Named and numeric character references; unknown ones stay as they are.
-std::string decode_entities(const std::string& text);
-std::string encode_entities(const std::string& text);  // & < >
-
 }  // namespace calque
