@@ -12,6 +12,7 @@ namespace calque::log {
 namespace {
 
 std::atomic<bool> live_line_shown = false;
+std::string message_prefix;
 
 // Prints messages without a timestamp; with the level for warnings and errors; in colour on a terminal.
 class StderrSink : public spdlog::sinks::base_sink<std::mutex> {
@@ -28,8 +29,8 @@ class StderrSink : public spdlog::sinks::base_sink<std::mutex> {
       prefix = colour_ ? "\x1b[1;33mwarning:\x1b[0m " : "warning: ";
     }
     if (terminal_ && live_line_shown.exchange(false)) std::fputs("\r\x1b[K", stderr);
-    std::fprintf(stderr, "%s%.*s\n", prefix, static_cast<int>(message.payload.size()),
-                 message.payload.data());
+    std::fprintf(stderr, "%s%s%.*s\n", message_prefix.c_str(), prefix,
+                 static_cast<int>(message.payload.size()), message.payload.data());
   }
   void flush_() override { std::fflush(stderr); }
 
@@ -76,6 +77,8 @@ void stop_file() {
   std::erase(logger().sinks(), file_sink);
   file_sink.reset();
 }
+
+void set_prefix(const std::string& prefix) { message_prefix = prefix; }
 
 void set_live_line(bool shown) { live_line_shown = shown; }
 

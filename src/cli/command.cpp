@@ -10,6 +10,7 @@
 #include "calque/base/error.h"
 #include "calque/base/log.h"
 #include "calque/base/text.h"
+#include "calque/distributed/process_group.h"
 #include "calque/runs/run_config.h"
 
 namespace calque::cli {
@@ -17,11 +18,12 @@ namespace {
 
 // The table of subcommands, in the order in which --help shows them.
 constexpr void (*add_functions[])(CLI::App&) = {
-    add_train_command,     add_resume_command,  add_translate_command,  add_evaluate_command,
-    add_compare_command,   add_serve_command,   add_import_command,     add_export_command,
-    add_inspect_command,   add_explore_command, add_score_command,      add_score_text_command,
-    add_bench_command,     add_data_command,    add_runs_command,       add_cache_command,
-    add_tokenizer_command, add_config_command,  add_completion_command, add_man_command,
+    add_train_command,   add_resume_command,    add_translate_command, add_evaluate_command,
+    add_compare_command, add_serve_command,     add_import_command,    add_export_command,
+    add_inspect_command, add_explore_command,   add_score_command,     add_score_text_command,
+    add_bench_command,   add_launch_command,    add_data_command,      add_runs_command,
+    add_cache_command,   add_tokenizer_command, add_config_command,    add_completion_command,
+    add_man_command,
 };
 
 struct GlobalOptions {
@@ -34,10 +36,13 @@ GlobalOptions& globals() {
   return options;
 }
 
+// Of several processes, the first speaks for all; the others report what is wrong with them.
 void start_log() {
-  log::start(globals().quiet     ? log::Verbosity::quiet
-             : globals().verbose ? log::Verbosity::verbose
-                                 : log::Verbosity::normal);
+  const World world = world_of_this_process();
+  log::start(globals().quiet || !world.is_first() ? log::Verbosity::quiet
+             : globals().verbose                  ? log::Verbosity::verbose
+                                                  : log::Verbosity::normal);
+  if (!world.is_first()) log::set_prefix(fmt::format("[rank {}] ", world.rank));
 }
 
 std::vector<std::string> subcommand_names(const CLI::App& app) {
@@ -214,6 +219,11 @@ int run(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     log::error("out of memory");
     return exit_failed;
+  } catch (const RankLost& error) {
+    log::error("{}", error.what());
+    // Threads that wait for the lost process would keep this one alive.
+    std::fflush(nullptr);
+    std::_Exit(exit_failed);
   } catch (const std::exception& error) {
     const std::string what = error.what();
     log::error(

@@ -1,4 +1,7 @@
 // calque train, calque resume: a run from its configuration, or from where it stopped.
+#include <functional>
+
+#include "calque/base/config.h"
 #include "calque/base/error.h"
 #include "calque/base/log.h"
 #include "calque/base/units.h"
@@ -18,6 +21,7 @@ struct TrainCommandOptions {
   std::string run;
   std::vector<std::string> overrides;
   TrainingOptions training;
+  bool auto_resume = false;
   bool dry_run = false;
   bool as_json = false;
 };
@@ -53,8 +57,8 @@ void report_overfit(const OverfitResult& result, bool as_json) {
             result.loss, result.steps);
 }
 
-void report_training(const TrainingResult& result, bool as_json) {
-  if (as_json) print_json(result.to_json());
+void report_training(const TrainingResult& result, const TrainCommandOptions& options) {
+  if (options.as_json && options.training.group->is_first()) print_json(result.to_json());
   if (result.end == TrainingEnd::interrupted) throw Exit{exit_interrupted};
   log::info("{}: checkpoints/best is the model, report.html shows how it went", result.run.string());
 }
@@ -68,18 +72,25 @@ fs::path find_run(const std::string& name) {
                   "`calque runs` lists them");
 }
 
-void resume(const fs::path& run, const std::vector<std::string>& overrides, bool as_json) {
-  RunConfig config = read_stored_run_config(run, overrides);
-  config.run = fs::absolute(run).lexically_normal().filename().string();
-  TrainingOptions training;
-  training.runs = fs::absolute(run).lexically_normal().parent_path();
-  if (fs::equivalent(training.runs, runs_folder())) training.runs = runs_folder();
+// Only rank 0 needs the run's folder: the others get the configuration from it.
+void resume(const std::function<fs::path()>& find, const TrainCommandOptions& options) {
+  TrainingOptions training = options.training;
   training.resume = true;
-  report_training(train(config, training), as_json);
+  RunConfig config;
+  const std::string text = training.group->from_first([&] {
+    const fs::path run = find();
+    config = read_stored_run_config(run, options.overrides);
+    config.run = fs::absolute(run).lexically_normal().filename().string();
+    training.runs = fs::absolute(run).lexically_normal().parent_path();
+    if (fs::equivalent(training.runs, runs_folder())) training.runs = runs_folder();
+    return show_config(fields(config), {}, false);
+  });
+  if (!training.group->is_first()) read_config_text(fields(config), text, "the run of rank 0", {}, {});
+  report_training(train(config, training), options);
 }
 
 // The stored configuration counts; what the file says otherwise is reported.
-void resume_from_file(const TrainCommandOptions& options) {
+fs::path find_run_of_file(const TrainCommandOptions& options) {
   const RunConfig file = read_run_config(options.config, options.overrides);
   const fs::path run = runs_folder() / file.run;
   if (!fs::exists(run / "config.yaml"))
@@ -89,7 +100,7 @@ void resume_from_file(const TrainCommandOptions& options) {
     log::warn("{}: the run has {}, {} has {}; kept as it is (put {}=… on the command line to change it)",
               change.key, change.before, options.config.string(), change.now, change.key);
   }
-  resume(run, options.overrides, options.as_json);
+  return run;
 }
 
 std::string named_run(const std::vector<std::string>& overrides) {
@@ -101,6 +112,7 @@ std::string named_run(const std::vector<std::string>& overrides) {
 
 void run_training(TrainCommandOptions& options) {
   options.training.runs = runs_folder();
+  const World world = world_of_this_process();
   if (options.config.string().find('=') != std::string::npos && !fs::exists(options.config)) {
     options.overrides.insert(options.overrides.begin(),
                              options.config.string());  // no configuration was given
@@ -108,14 +120,33 @@ void run_training(TrainCommandOptions& options) {
   }
   if (options.training.resume && options.training.fresh)
     throw UserError("--resume and --fresh exclude each other");
-  if (options.config.empty() && options.training.resume)
-    return resume(find_run(named_run(options.overrides)), options.overrides, options.as_json);
-  if (options.config.empty()) throw UserError("CONFIG is missing", "for example configs/demo.yaml");
-  if (!fs::exists(options.config) && fs::exists(fs::path("configs") / (options.config.string() + ".yaml")))
+  if (options.config.empty() && !options.training.resume)
+    throw UserError("CONFIG is missing", "for example configs/demo.yaml");
+  if (!options.config.empty() && !fs::exists(options.config) &&
+      fs::exists(fs::path("configs") / (options.config.string() + ".yaml")))
     throw UserError(fmt::format("{}: no such file", options.config.string()),
                     fmt::format("did you mean configs/{}.yaml?", options.config.string()));
-  if (options.training.resume) return resume_from_file(options);
-  const RunConfig config = read_run_config(options.config, options.overrides);
+  const bool trains = !options.dry_run;
+  if (trains) options.training.group = std::make_shared<ProcessGroup>(world);
+  ProcessGroup& group = *options.training.group;
+  if (options.auto_resume || world.restarts > 0) {
+    options.training.resume = group.from_first([&] {
+      return fs::exists(runs_folder() / read_run_config(options.config, options.overrides).run /
+                        "config.yaml")
+                 ? "resume"
+                 : "";
+    }) == "resume";
+    options.training.fresh = false;
+  }
+  if (options.training.resume) {
+    return resume(
+        [&] {
+          return options.config.empty() ? find_run(named_run(options.overrides)) : find_run_of_file(options);
+        },
+        options);
+  }
+  RunConfig config;
+  group.everywhere([&] { config = read_run_config(options.config, options.overrides); });
   if (options.dry_run) {
     const TrainingEstimate estimate = estimate_training(config, options.training);
     options.as_json ? print_json(estimate.to_json()) : print_estimate(estimate);
@@ -123,7 +154,7 @@ void run_training(TrainCommandOptions& options) {
   }
   if (config.train.overfit_batch)
     return report_overfit(overfit_batch(config, options.training), options.as_json);
-  report_training(train(config, options.training), options.as_json);
+  report_training(train(config, options.training), options);
 }
 
 }  // namespace
@@ -138,6 +169,8 @@ void add_train_command(CLI::App& app) {
   command->add_flag("--resume", options.training.resume,
                     "Continue a run that was stopped; see `calque resume`");
   command->add_flag("--fresh", options.training.fresh, "Delete the run if it exists and start again");
+  command->add_flag("--auto-resume", options.auto_resume,
+                    "Continue the run if it exists, else start it: for jobs that a scheduler starts again");
   command->add_flag("--dry-run", options.dry_run,
                     "Estimate parameters, steps, time and memory from a few timed steps, without training");
   command->add_flag("--json", options.as_json, "Print the result as JSON");
@@ -153,7 +186,10 @@ void add_resume_command(CLI::App& app) {
   command->add_option("OVERRIDES", options.overrides, "Values to change from here on")
       ->type_name(wants_overrides);
   command->add_flag("--json", options.as_json, "Print the result as JSON");
-  command->callback([] { resume(find_run(options.run), options.overrides, options.as_json); });
+  command->callback([] {
+    options.training.group = std::make_shared<ProcessGroup>(world_of_this_process());
+    resume([] { return find_run(options.run); }, options);
+  });
 }
 
 }  // namespace calque::cli

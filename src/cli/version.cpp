@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <thread>
-
 #include "calque/cli/command.h"
 #include "calque/kernels/threads.h"
 
@@ -16,7 +14,7 @@ std::string version_text() {
       "calque {}\nLibTorch {}\nSentencePiece {}\nCPU: {} for matrix products, {} cores\n"
       "bfloat16: {}",
       CALQUE_VERSION, TORCH_VERSION, CALQUE_SENTENCEPIECE_VERSION, at::get_cpu_capability(),
-      std::thread::hardware_concurrency(),
+      available_cores(),
       has_bfloat16_instructions() ? "yes (AVX-512 BF16): train.precision=bfloat16 is fast"
                                   : "no instructions for it: train.precision=bfloat16 is slow");
 }

@@ -107,4 +107,14 @@ std::vector<int64_t> BatchSampler::pairs(int64_t epoch, int64_t step) {
   return found;
 }
 
+std::vector<int64_t> share_of(const std::vector<int64_t>& pairs, int rank, int ranks) {
+  std::vector<int64_t> share;
+  const auto turn = static_cast<size_t>(ranks), place = static_cast<size_t>(rank);
+  for (size_t first = 0; first < pairs.size(); first += turn) {
+    const size_t at = first + (first / turn % 2 == 0 ? place : turn - 1 - place);
+    if (at < pairs.size()) share.push_back(pairs[at]);
+  }
+  return share;
+}
+
 }  // namespace calque

@@ -50,7 +50,8 @@ Batch BatchStream::next() {
     ++epoch_;
     open_epoch();
   }
-  Batch batch = make_batch(*store_, sampler_->format(), sampler_->pairs(epoch_, step_));
+  const auto share = share_of(sampler_->pairs(epoch_, step_), options_.rank, options_.ranks);
+  Batch batch = make_batch(*store_, sampler_->format(), share);
   batch.place = {epoch_, step_, sampler_->steps(epoch_)};
   ++step_;
   return batch;

@@ -10,6 +10,7 @@
 #include "calque/base/file.h"
 #include "calque/checkpoint/checkpoint.h"
 #include "calque/data/sequence.h"
+#include "calque/kernels/threads.h"
 
 namespace calque {
 namespace fs = std::filesystem;
@@ -46,6 +47,23 @@ void resolve(RunConfig& config) {
   if (t.steps == 0 && t.epochs == 0 && t.tokens == 0 && t.minutes.value == 0) t.steps = default_steps;
 }
 
+// With local steps the weights are only known between rounds.
+void check_distributed(const DistributedConfig& config, const TrainConfig& train) {
+  if (config.local_steps == 1) return;
+  for (const auto& [key, value] : {std::pair("steps", train.steps),
+                                   {"validate_every", train.validate_every},
+                                   {"checkpoint_every", train.checkpoint_every}}) {
+    if (value % config.local_steps == 0) continue;
+    throw UserError(
+        fmt::format("train.{}={} is not a multiple of distributed.local_steps={}", key, value,
+                    config.local_steps),
+        fmt::format("train.{}={} is", key, (value / config.local_steps + 1) * config.local_steps));
+  }
+  if (train.ema_decay > 0)
+    throw UserError("train.ema_decay and distributed.local_steps exclude each other",
+                    "averaging over processes has a similar effect");
+}
+
 void check_consistency(const RunConfig& config) {
   if (config.run.find('/') != std::string::npos || config.run.starts_with('.')) {
     throw UserError(fmt::format("run: \"{}\" cannot be the name of a folder", config.run));
@@ -54,6 +72,7 @@ void check_consistency(const RunConfig& config) {
   check_corpus(config.data.valid, "data.valid");
   check_corpus(config.data.test, "data.test");
   check_train(config.train);
+  check_distributed(config.distributed, config.train);
   check_finetune(config.finetune);
   check_decode(config.decode);
   check_prompt(config.model.prompt);
@@ -72,6 +91,7 @@ Fields fields(RunConfig& c) {
       section("tokenizer", fields(c.tokenizer), "the tokenizer"),
       section("model", model_fields(c), "the model, or the checkpoint to start from"),
       section("train", fields(c.train), "the training"),
+      section("distributed", fields(c.distributed), "training on several processes or machines"),
       section("decode", fields(c.decode), "the search for translations"),
   };
 }
@@ -82,7 +102,8 @@ namespace {
 std::string place_of(const std::string& message, const fs::path& file,
                      const std::vector<std::string>& overrides) {
   std::smatch key;
-  if (!std::regex_search(message, key, std::regex("(data|tokenizer|model|train|decode)((\\.[a-z_0-9]+)+)")))
+  if (!std::regex_search(message, key,
+                         std::regex("(data|tokenizer|model|train|distributed|decode)((\\.[a-z_0-9]+)+)")))
     return file.string();
   for (const std::string& one : overrides) {
     if (one.starts_with(key.str() + "=")) return "command line";
@@ -135,7 +156,7 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
       if (part.weight != 1) all.push_back(fmt::format("{}: a weight has no effect here", key));
     }
   }
-  const auto cores = static_cast<int64_t>(std::thread::hardware_concurrency());
+  const auto cores = static_cast<int64_t>(available_cores());
   if (cores > 0 && c.train.threads > cores)
     all.push_back(fmt::format("train.threads={}, but this machine has {} cores: more threads are slower",
                               c.train.threads, cores));

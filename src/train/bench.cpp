@@ -181,7 +181,7 @@ TrainBench bench_training(const RunConfig& config, const TrainBenchOptions& opti
   DataCache cache(options.cache, num_threads());
   ModelConfig model = config.model;
   model.vocabulary = choose_tokenizer(config, cache).size();
-  const auto all = static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  const auto all = static_cast<int64_t>(available_cores());
   std::vector<int64_t> threads = options.threads;
   if (threads.empty()) threads = all > 1 ? std::vector<int64_t>{1, all} : std::vector<int64_t>{1};
   TrainBench bench;

@@ -30,13 +30,14 @@ bool is_older(Clock::time_point& time, double seconds) {
 }  // namespace
 
 MetricsLog::MetricsLog(const RunFolder& folder, const RunConfig& config, const Decoder& decoder,
-                       const TrainerState& state, const RunState& run)
+                       const TrainerState& state, const RunState& run, int ranks)
     : file_(folder.metrics()),
       config_(config.train),
       decoder_(decoder),
-      limit_flops_(
-          measure_matrix_speed(decoder.config(), std::min(config.train.batch_tokens, limit_rows),
+      limit_flops_(ranks * measure_matrix_speed(
+                               decoder.config(), std::min(config.train.batch_tokens, limit_rows),
                                config.train.precision == Precision::bfloat16 ? at::kBFloat16 : at::kFloat)),
+      logged_step_(state.step),
       last_live_line_(Clock::now()),
       last_plain_line_(Clock::now()) {
   trim_metrics(file_, state.step, run.validated_step);
@@ -81,15 +82,16 @@ std::string MetricsLog::progress_line(const Step& step, const TrainerState& stat
 
 void MetricsLog::record_step(const Step& step, const TrainerState& state) {
   if (!step.result.skipped) {
-    window_.loss += step.result.loss * static_cast<double>(step.batch.labels.size());
-    window_.labels += static_cast<double>(step.batch.labels.size());
+    window_.loss += step.result.loss * static_cast<double>(step.result.labels);
+    window_.labels += static_cast<double>(step.result.labels);
   }
-  window_.tokens += static_cast<double>(step.batch.rows());
+  window_.tokens += static_cast<double>(step.result.rows);
   window_.seconds += step.step_seconds + step.waited_seconds;
   window_.waited += step.waited_seconds;
   if (is_older(last_live_line_, live_line_seconds))  // mutate: shows nothing without a terminal
     show_live_line(progress_line(step, state));      // mutate: the same
-  if (state.step % config_.log_every != 0) return;
+  if (state.step / config_.log_every == logged_step_ / config_.log_every) return;
+  logged_step_ = state.step;
   const double loss = window_.labels > 0 ? window_.loss / window_.labels : std::nan("");
   record(state, step.run_seconds,
          {{"loss", std::isfinite(loss) ? json(loss) : json()},

@@ -27,8 +27,8 @@ constexpr std::string_view free_keys[] = {
     "model.dropout",        "model.lora.dropout", "model.init_from",    "model.base_lr_scale",
     "model.layer_lr_decay", "tokenizer.path",     "tokenizer.sampling", "model.size"};
 // Outside these sections, these may not change either.
-constexpr std::string_view fixed_keys[] = {"seed", "data.max_tokens", "train.batch_tokens",
-                                           "train.optimizer"};
+constexpr std::string_view fixed_keys[] = {"seed", "data.max_tokens", "train.batch_tokens", "train.optimizer",
+                                           "distributed.local_steps"};
 
 template <class List>
 bool has(const List& list, std::string_view key) {
@@ -37,13 +37,14 @@ bool has(const List& list, std::string_view key) {
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::string>> config_values(RunConfig config) {
+  std::vector<std::pair<std::string, std::string>> all;
+  flatten(fields(config), "", all);
+  return all;
+}
+
 std::vector<ConfigChange> changed_keys(const RunConfig& before, const RunConfig& now) {
-  const auto values = [](RunConfig config) {
-    std::vector<std::pair<std::string, std::string>> all;
-    flatten(fields(config), "", all);
-    return all;
-  };
-  const auto old_values = values(before), new_values = values(now);
+  const auto old_values = config_values(before), new_values = config_values(now);
   std::vector<ConfigChange> changes;
   for (size_t i = 0; i < old_values.size(); ++i) {
     if (old_values[i].second != new_values[i].second)

@@ -3,7 +3,9 @@
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "calque/base/error.h"
 #include "calque/base/hash.h"
@@ -18,31 +20,50 @@ namespace calque {
 using torch::Tensor;
 
 Trainer::Trainer(std::shared_ptr<Decoder> decoder, const TrainConfig& config, uint64_t seed,
-                 torch::Device device, const FinetuneConfig& finetune)
+                 torch::Device device, const FinetuneConfig& finetune, const Distribution& distribution)
     : decoder_(std::move(decoder)),
       config_(config),
       seed_(seed),
       device_(device),
+      distribution_(distribution),
       trained_(trained_parameters(*decoder_, finetune)),
-      optimizer_(trained_, config) {
+      shards_(trained_, config.optimizer, *distribution.group, !distribution.is_local()),
+      optimizer_(shards_.own(), config) {
   if (config_.ema_decay > 0) {
     for (const TrainedParameter& parameter : trained_) average_.push_back(parameter.tensor.detach().clone());
   }
+  if (distribution_.is_local()) {
+    outer_optimizer_ = std::make_unique<OuterOptimizer>(trained_, distribution.config, group());
+  } else if (!group().is_alone()) {
+    gradient_sum_ = std::make_unique<GradientSum>(trained_, distribution.config.compress, group());
+  }
 }
 
-// Sums over labels, so that micro-batches of any size add up to the same; normalised by the step's labels.
-double Trainer::accumulate(const Batch& batch) {
-  const auto labels = static_cast<double>(batch.labels.size());
-  double loss = 0;
-  for (const Batch& part :
-       split_batch(batch, config_.micro_batch_tokens > 0 ? config_.micro_batch_tokens : batch.rows())) {
+// Sums over labels, so that ranks and micro-batches of any size add up to the same; normalised by the step's
+// labels on all ranks.
+StepResult Trainer::accumulate(const Batch& batch) {
+  StepResult result;
+  result.rows = batch.rows();
+  result.labels = static_cast<int64_t>(batch.labels.size());
+  if (gradient_sum_) {
+    const auto totals = group().sum({static_cast<double>(result.rows), static_cast<double>(result.labels)});
+    result.rows = std::llround(totals[0]);
+    result.labels = std::llround(totals[1]);
+  }
+  const auto parts =
+      split_batch(batch, config_.micro_batch_tokens > 0 ? config_.micro_batch_tokens : batch.rows());
+  const auto labels = static_cast<double>(result.labels);
+  for (const Batch& part : parts) {
     const CrossEntropyLoss sums = decoder_->loss(index_tensor(part.tokens, device_),
                                                  batch_layout(part, decoder_->config().attention, device_),
                                                  index_tensor(part.labels, device_), config_.label_smoothing);
+    if (gradient_sum_ && &part == &parts.back()) gradient_sum_->start();
     (sums.smoothed / labels).backward();
-    loss += sums.plain.item<double>();
+    result.loss += sums.plain.item<double>();
   }
-  return loss / labels;
+  result.loss /= std::max(1.0, labels);
+  if (gradient_sum_) gradient_sum_->finish();
+  return result;
 }
 
 int64_t Trainer::trained_parameter_count() const {
@@ -51,14 +72,23 @@ int64_t Trainer::trained_parameter_count() const {
   return count;
 }
 
-double Trainer::clip_gradients() {
+// Each rank measures the gradients of the parameters that it updates; the ranks' losses are added up on the
+// way.
+double Trainer::clip_gradients(double& loss) {
   RECORD_USER_SCOPE("optimizer");
   std::vector<Tensor> gradients;
-  for (const TrainedParameter& parameter : trained_) gradients.push_back(parameter.tensor.grad());
+  for (const TrainedParameter& parameter : shards_.own()) gradients.push_back(parameter.tensor.grad());
   double squares = 0;
-  for (const Tensor& norm : at::_foreach_norm(gradients)) squares += std::pow(norm.item<double>(), 2);
+  if (!gradients.empty()) {
+    for (const Tensor& norm : at::_foreach_norm(gradients)) squares += std::pow(norm.item<double>(), 2);
+  }
+  if (gradient_sum_) {
+    const auto sums = group().sum({loss, squares});
+    loss = sums[0];
+    squares = sums[1];
+  }
   const double norm = std::sqrt(squares);
-  if (config_.max_grad_norm > 0 && norm > config_.max_grad_norm && std::isfinite(norm))
+  if (config_.max_grad_norm > 0 && norm > config_.max_grad_norm && std::isfinite(norm) && !gradients.empty())
     at::_foreach_mul_(gradients, config_.max_grad_norm / norm);
   return norm;
 }
@@ -66,27 +96,59 @@ double Trainer::clip_gradients() {
 StepResult Trainer::step(const Batch& batch, double learning_rate) {
   decoder_->train();
   for (TrainedParameter& parameter : trained_) parameter.tensor.mutable_grad() = Tensor();
-  // Dropout depends on the run's seed and the step alone, so that resuming needs no generator state.
-  at::manual_seed(mix(seed_, 0xD0, static_cast<uint64_t>(state_.step)));
-  StepResult result;
-  result.loss = accumulate(batch);
+  // Dropout depends on the run's seed, the step and the rank alone, so that resuming needs no generator
+  // state.
+  const uint64_t seed = mix(seed_, 0xD0, static_cast<uint64_t>(state_.step));
+  at::manual_seed(group().is_first() ? seed : mix(seed, static_cast<uint64_t>(group().rank())));
+  StepResult result = accumulate(batch);
   const torch::NoGradGuard no_gradients;
-  result.gradient_norm = clip_gradients();
+  result.gradient_norm = clip_gradients(result.loss);
   result.skipped = !std::isfinite(result.loss) || !std::isfinite(result.gradient_norm);
+  if (!result.skipped && result.labels > 0) {
+    optimizer_.step(learning_rate);
+    shards_.exchange();
+    update_average();
+  }
+  ++state_.step;
+  state_.epoch = batch.place.epoch;
+  state_.epoch_step = batch.place.step + 1;
+  state_.epoch_steps = batch.place.steps;
+  if (!outer_optimizer_) count(result);
+  return result;
+}
+
+void Trainer::count(const StepResult& result) {
+  state_.tokens += result.rows;
   if (result.skipped) {
     ++state_.skipped_steps;
     ++state_.consecutive_nonfinite_steps;
   } else {
     state_.consecutive_nonfinite_steps = 0;
-    optimizer_.step(learning_rate);
-    update_average();
   }
-  ++state_.step;
-  state_.tokens += batch.rows();
-  state_.epoch = batch.place.epoch;
-  state_.epoch_step = batch.place.step + 1;
-  state_.epoch_steps = batch.place.steps;
-  return result;
+}
+
+// A round counts as skipped if one rank could not make a single step.
+StepResult Trainer::end_round(const std::vector<StepResult>& results) {
+  if (!outer_optimizer_) return results.back();
+  double loss = 0, norms = 0, made = 0, rows = 0, labels = 0;
+  for (const StepResult& one : results) {
+    rows += static_cast<double>(one.rows);
+    if (one.skipped) continue;
+    ++made;
+    loss += one.loss * static_cast<double>(one.labels);
+    labels += static_cast<double>(one.labels);
+    norms += one.gradient_norm / static_cast<double>(results.size() * static_cast<size_t>(group().size()));
+  }
+  const auto sums = group().sum({loss, norms, made == 0 ? 1.0 : 0.0, rows, labels});
+  StepResult round;
+  round.loss = sums[0] / std::max(1.0, sums[4]);
+  round.gradient_norm = sums[1];
+  round.skipped = sums[2] > 0;
+  round.rows = std::llround(sums[3]);
+  round.labels = std::llround(sums[4]);
+  outer_optimizer_->step();
+  count(round);
+  return round;
 }
 
 void Trainer::update_average() {
@@ -122,7 +184,9 @@ void Trainer::with_evaluation_model(const std::function<void(const Decoder&)>& u
 double Trainer::validation_loss(const std::vector<Batch>& batches) {
   double loss = 0, labels = 0;
   with_evaluation_model([&](const Decoder& decoder) {
-    for (const Batch& batch : batches) {
+    for (size_t i = static_cast<size_t>(group().rank()); i < batches.size();
+         i += static_cast<size_t>(group().size())) {
+      const Batch& batch = batches[i];
       loss += decoder
                   .loss(index_tensor(batch.tokens, device_),
                         batch_layout(batch, decoder.config().attention, device_),
@@ -131,13 +195,30 @@ double Trainer::validation_loss(const std::vector<Batch>& batches) {
       labels += static_cast<double>(batch.labels.size());
     }
   });
-  return loss / labels;
+  const auto sums = group().sum({loss, labels});
+  return sums[0] / sums[1];
+}
+
+// This rank's part of the optimizer's state. With local steps each rank has a complete one of its own.
+NamedTensors Trainer::own_optimizer_state() const {
+  const std::string prefix = outer_optimizer_ && !group().is_first()
+                                 ? fmt::format("rank-{}.optimizer.", group().rank())
+                                 : "optimizer.";
+  NamedTensors all;
+  for (const auto& [name, tensor] : optimizer_.state()) all.emplace_back(prefix + name, tensor);
+  return all;
 }
 
 // With an EMA the model file holds the averaged weights, and the training state the raw ones.
 CheckpointContent Trainer::snapshot(const Tokenizer& tokenizer) {
-  swap_average();
   CheckpointContent content;
+  content.state = collect_tensors(group(), own_optimizer_state());
+  if (!group().is_first()) return content;
+  if (outer_optimizer_) {
+    for (const auto& [name, tensor] : outer_optimizer_->state())
+      content.state.emplace_back("optimizer." + name, tensor.clone());
+  }
+  swap_average();
   if (has_adapters(*decoder_)) {
     for (const TrainedParameter& parameter : trained_)
       content.adapters.emplace_back(parameter.name, parameter.tensor.detach().cpu().clone());
@@ -149,8 +230,6 @@ CheckpointContent Trainer::snapshot(const Tokenizer& tokenizer) {
   content.config = hf_config(decoder_->config());
   content.tokenizer = tokenizer.serialized();
   content.tokenizer_file = tokenizer.file_name();
-  for (const auto& [name, tensor] : optimizer_.state())
-    content.state.emplace_back("optimizer." + name, tensor.cpu().clone());
   if (!average_.empty()) {
     for (const TrainedParameter& parameter : trained_)
       content.state.emplace_back("weights." + parameter.name, parameter.tensor.detach().cpu().clone());
@@ -159,20 +238,36 @@ CheckpointContent Trainer::snapshot(const Tokenizer& tokenizer) {
   return content;
 }
 
-void Trainer::restore(const Checkpoint& checkpoint) {
+void Trainer::restore(const Checkpoint* checkpoint) {
   const torch::NoGradGuard no_gradients;
-  if (has_adapters(*decoder_)) {
-    checkpoint.load_adapters_into(*decoder_);
-  } else {
-    checkpoint.load_into(*decoder_);
+  std::optional<Safetensors> state;
+  if (group().is_first()) {
+    if (has_adapters(*decoder_)) {
+      checkpoint->load_adapters_into(*decoder_);
+    } else {
+      checkpoint->load_into(*decoder_);
+    }
+    state.emplace(checkpoint->state());
+    for (size_t i = 0; i < average_.size(); ++i) {
+      average_[i].copy_(trained_[i].tensor);
+      trained_[i].tensor.copy_(state->tensor("weights." + trained_[i].name));
+    }
   }
-  const Safetensors state = checkpoint.state();
-  for (const auto& [name, tensor] : optimizer_.state()) tensor.copy_(state.tensor("optimizer." + name));
-  for (size_t i = 0; i < average_.size(); ++i) {
-    average_[i].copy_(trained_[i].tensor);
-    trained_[i].tensor.copy_(state.tensor("weights." + trained_[i].name));
+  for (const TrainedParameter& parameter : trained_) group().broadcast(parameter.tensor.detach());
+  for (const Tensor& average : average_) group().broadcast(average);
+  distribute_tensors(group(), own_optimizer_state(), [&](const std::string& name) {
+    // Ranks that the run did not have before start with rank 0's state.
+    return state->tensor(state->contains(name) ? name : name.substr(name.find("optimizer.")));
+  });
+  if (outer_optimizer_) {
+    for (const auto& [name, momentum] : outer_optimizer_->state()) {
+      if (state && state->contains("optimizer." + name)) momentum.copy_(state->tensor("optimizer." + name));
+      group().broadcast(momentum);
+    }
+    outer_optimizer_->restart();
   }
-  state_ = TrainerState::from_json(checkpoint.progress());
+  state_ = TrainerState::from_json(nlohmann::json::parse(
+      group().broadcast(group().is_first() ? checkpoint->progress().dump() : std::string())));
 }
 
 }  // namespace calque

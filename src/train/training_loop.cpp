@@ -10,16 +10,13 @@
 #include "calque/base/log.h"
 #include "calque/base/progress.h"
 #include "calque/base/units.h"
-#include "calque/checkpoint/checkpoint.h"
 #include "calque/data/batch_stream.h"
 #include "calque/data/prefetcher.h"
 #include "calque/kernels/threads.h"
-#include "calque/runs/run_folder.h"
-#include "calque/runs/run_report.h"
-#include "calque/train/checkpoint_writer.h"
 #include "calque/train/limits.h"
-#include "calque/train/metrics_log.h"
+#include "calque/train/rank_check.h"
 #include "calque/train/resume_check.h"
+#include "calque/train/run_recorder.h"
 #include "calque/train/run_setup.h"
 #include "calque/train/schedule.h"
 #include "calque/train/trainer.h"
@@ -37,12 +34,6 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-RunFolder::Mode folder_mode(const TrainingOptions& options) {
-  return options.fresh    ? RunFolder::Mode::fresh
-         : options.resume ? RunFolder::Mode::resume
-                          : RunFolder::Mode::create;
-}
-
 // Of the content of a corpus and the weights of its parts, not of where its files lie.
 std::string corpus_identity(const Corpus& corpus, DataCache& cache) {
   if (corpus.empty()) return "";
@@ -54,20 +45,23 @@ std::string corpus_identity(const Corpus& corpus, DataCache& cache) {
   return hex(hasher.value());
 }
 
+// Every rank has one, and all make the same decisions at the same steps: what they decide by is the same on
+// all (sums over ranks), or comes from rank 0 (its clock, its files).
 class TrainingLoop {
  public:
   TrainingLoop(const RunConfig& config, const TrainingOptions& options)
       : config_(with_precision(config)),
         options_(options),
-        folder_(options.runs / config.run, folder_mode(options)),
+        group_(*options.group),
+        recorder_(open_recorder()),
         cache_(options.cache(), num_threads()),
         limits_(config.train),
-        tokenizer_(options.resume ? resume_configuration() : choose_tokenizer(config_, cache_)),
+        tokenizer_(shared_tokenizer()),
         device_(choose_device(config.train.device)),
-        trainer_(make_model(config_, tokenizer_, device_), config.train, static_cast<uint64_t>(config.seed),
-                 device_, config_.finetune),
-        writer_(folder_, config.train.keep_checkpoints),
-        validator_(config_, tokenizer_, cache_) {}
+        trainer_(shared_model(), config.train, static_cast<uint64_t>(config.seed), device_, config_.finetune,
+                 {options.group, config.distributed}) {
+    group_.everywhere_in_turn([&] { validator_.emplace(config_, tokenizer_, cache_); });
+  }
 
   // `auto` is decided where a run starts; elsewhere it may mean another precision.
   static RunConfig with_precision(RunConfig config) {
@@ -77,56 +71,98 @@ class TrainingLoop {
 
   TrainingResult run() {
     const Interrupt interrupt;
+    group_.everywhere([&] { identify(); });
+    check_ranks_alike(group_, config_, identity_);
     if (options_.resume) restore();
-    check_corpora();
+    group_.everywhere([&] { check_corpora(); });
     BatchStreamOptions stream_settings = stream_options(config_);
-    stream_settings.sampled = folder_.path() / "sampled.tokens";
+    stream_settings.rank = group_.rank();
+    stream_settings.ranks = group_.size();
+    stream_settings.sampled =
+        recorder_ ? recorder_->folder().path() / "sampled.tokens"
+                  : cache_.folder() / fmt::format("sampled-{}-{}.tokens", config_.run, group_.rank());
     const TrainerState& at = trainer_.state();
-    BatchStream stream(stream_settings, tokenizer_, cache_, at.epoch, at.epoch_step);
-    record_start();
-    announce(stream);
-    MetricsLog metrics(folder_, config_, trainer_.decoder(), trainer_.state(), state_);
-    const TrainingEnd end = train_until_done(stream, metrics, interrupt);
-    return finish(end, metrics);
+    std::optional<BatchStream> stream;
+    group_.everywhere_in_turn(
+        [&] { stream.emplace(stream_settings, tokenizer_, cache_, at.epoch, at.epoch_step); });
+    group_.everywhere([&] {
+      if (!recorder_) return;
+      recorder_->start(config_, tokenizer_, state_);
+      announce(*stream);
+      recorder_->start_metrics(config_, trainer_, state_);
+    });
+    group_.set_timeout(config_.distributed.timeout_seconds);
+    const TrainingEnd end = train_until_done(*stream, interrupt);
+    return finish(end);
   }
 
  private:
+  std::unique_ptr<RunRecorder> open_recorder() {
+    std::unique_ptr<RunRecorder> recorder;
+    group_.everywhere([&] {
+      if (group_.is_first()) recorder = std::make_unique<RunRecorder>(config_, options_);
+    });
+    return recorder;
+  }
+
+  // Rank 0 loads or trains it; the others get its bytes.
+  Tokenizer shared_tokenizer() {
+    std::optional<Tokenizer> own;
+    const std::string model = group_.from_first([&] {
+      own = options_.resume ? resume_configuration() : choose_tokenizer(config_, cache_);
+      return own->serialized();
+    });
+    return own ? *own : Tokenizer::from_bytes(model, "the tokenizer of rank 0");
+  }
+
+  std::shared_ptr<Decoder> shared_model() {
+    std::shared_ptr<Decoder> model;
+    group_.everywhere([&] { model = make_model(config_, tokenizer_, device_); });
+    return model;
+  }
+
   // The stored tokenizer, once the changes to the stored configuration are known to be harmless.
   Tokenizer resume_configuration() {
-    const auto changes = changed_keys(read_stored_run_config(folder_.path()), config_);
+    const RunFolder& folder = recorder_->folder();
+    const auto changes = changed_keys(read_stored_run_config(folder.path()), config_);
     check_resumable(changes);
     for (const ConfigChange& change : changes)
       log::info("{}: {} until now, {} from here on", change.key, change.before, change.now);
-    const fs::path kept_base = folder_.path() / "base";
+    const fs::path kept_base = folder.path() / "base";
     if (!config_.finetune.init_from.empty() && fs::exists(kept_base)) config_.finetune.init_from = kept_base;
-    return Tokenizer::load(folder_.tokenizer());
+    return Tokenizer::load(folder.tokenizer());
+  }
+
+  // What the run is trained on.
+  void identify() {
+    identity_.train_hash = corpus_identity(config_.data.train, cache_);
+    identity_.valid_hash = corpus_identity(config_.data.valid, cache_);
+    if (!config_.finetune.init_from.empty())
+      identity_.base_hash = hex(hash_file(config_.finetune.init_from / "model.safetensors"));
+    identity_.threads = num_threads();
+    identity_.bfloat16 = has_bfloat16_instructions();
   }
 
   void restore() {
-    const auto checkpoint = newest_checkpoint(folder_.checkpoints(), folder_.id());
-    if (!checkpoint) return;  // stopped before the first one: it starts again at step 0, with the same result
-    check_base(*checkpoint);
-    if (checkpoint->tokenizer().hash() != tokenizer_.hash()) {
-      throw UserError(
-          fmt::format("{}: not the tokenizer that the run was trained with", folder_.tokenizer().string()),
-          fmt::format("copy the one of checkpoints/step-{} there", checkpoint->progress().value("step", 0)));
-    }
-    trainer_.restore(*checkpoint);
-    state_ = RunState::from_json(checkpoint->progress());
-    if (!state_.config_hash.empty() && state_.config_hash != hex(hash_file(folder_.config()))) {
-      log::warn("{}: changed since the last checkpoint; was that on purpose? Otherwise it may be damaged",
-                folder_.config().string());
-    }
+    std::optional<Checkpoint> checkpoint;
+    group_.everywhere([&] {
+      if (recorder_) checkpoint = recorder_->newest_checkpoint(tokenizer_);
+      if (checkpoint) check_base(*checkpoint);
+    });
+    const std::string progress =
+        group_.from_first([&] { return checkpoint ? checkpoint->progress().dump() : ""; });
+    if (progress.empty())
+      return;  // stopped before the first one: it starts again at step 0, with the same result
+    trainer_.restore(checkpoint ? &*checkpoint : nullptr);
+    state_ = RunState::from_json(json::parse(progress));
     saved_step_ = trainer_.state().step;
-    // A kill may have come between the checkpoint and its links.
-    if (state_.best_step >= 0) writer_.mark("best", state_.best_step);
-    writer_.mark("last", saved_step_);
+    if (recorder_) recorder_->restore_links(state_, saved_step_);
   }
 
   // Adapters continue on the base model that they were trained on.
-  void check_base(const Checkpoint& checkpoint) {
+  void check_base(const Checkpoint& checkpoint) const {
     const std::string before = checkpoint.adapter_base_hash();
-    if (!before.empty() && before != base_hash()) {
+    if (!before.empty() && before != identity_.base_hash) {
       throw UserError(fmt::format("{}: not the base model that the run's adapters were trained on",
                                   config_.finetune.init_from.string()),
                       "its checksum differs; bring the base model back");
@@ -134,8 +170,7 @@ class TrainingLoop {
   }
 
   void check_corpora() {
-    const auto check = [&](const char* key, const Corpus& corpus, std::string& known) {
-      const std::string now = corpus_identity(corpus, cache_);
+    const auto check = [&](const char* key, const std::string& now, std::string& known) {
       if (!known.empty() && known != now) {
         throw UserError(
             fmt::format("{} is not the one that the run was started with; it cannot change on resume", key),
@@ -143,91 +178,86 @@ class TrainingLoop {
       }
       known = now;
     };
-    check("data.train", config_.data.train, state_.train_hash);
-    check("data.valid", config_.data.valid, state_.valid_hash);
-  }
-
-  // The configuration is written last: from here on the run exists.
-  void record_start() {
-    if (options_.fresh) folder_.clear();
-    state_.run_id = folder_.id();
-    if (!options_.resume) {
-      write_file(folder_.path() / tokenizer_.file_name(), tokenizer_.serialized());
-      if (config_.finetune.lora.rank > 0) keep_base();
-    }
-    RunConfig stored = config_;
-    write_file(folder_.config(), show_config(fields(stored), folder_.path()));
-    state_.config_hash = hex(hash_file(folder_.config()));
-    folder_.keep();
-    log::start_file(folder_.log());
-  }
-
-  // Adapters are useless without their base model: the run keeps it, as hard links where possible.
-  void keep_base() {
-    const fs::path base = folder_.path() / ".base.tmp";
-    fs::remove_all(base);  // left behind by a killed start
-    fs::create_directories(base);
-    for (const auto& entry : fs::directory_iterator(config_.finetune.init_from)) {
-      const std::string name = entry.path().filename().string();
-      if (entry.is_regular_file() && name != "state.safetensors")
-        link_or_copy(fs::canonical(entry.path()), base);
-    }
-    replace_folder(base, folder_.path() / "base");
+    check("data.train", identity_.train_hash, state_.train_hash);
+    check("data.valid", identity_.valid_hash, state_.valid_hash);
   }
 
   void announce(const BatchStream& stream) {
     const int64_t all = trainer_.decoder().parameter_count(), trained = trainer_.trained_parameter_count();
     const TokenStore& store = stream.store();
-    log::info("{}: {} parameters{}, {} pairs, {} steps per epoch", config_.run, format_count(all),
+    log::info("{}: {} parameters{}, {} pairs, {} steps per epoch{}", config_.run, format_count(all),
               trained < all ? fmt::format(", {} of them trained", format_count(trained)) : "",
-              format_count(store.pairs()), format_count(stream.epoch_steps()));
+              format_count(store.pairs()), format_count(stream.epoch_steps()),
+              group_.is_alone() ? "" : fmt::format(", {} processes", group_.size()));
     if (store.skipped_long() + store.skipped_empty() > 0) {
       log::warn("data.train: {} pairs longer than data.max_tokens={} and {} with an empty side are left out",
                 format_count(store.skipped_long()), config_.data.max_tokens,
                 format_count(store.skipped_empty()));
     }
-    if (validator_.skipped() > 0)
+    if (validator_->skipped() > 0)
       log::warn("data.valid: {} pairs longer than data.max_tokens={} or with an empty side are left out",
-                format_count(validator_.skipped()), config_.data.max_tokens);
+                format_count(validator_->skipped()), config_.data.max_tokens);
     if (options_.resume)
-      log::info("resuming {} after step {}", folder_.path().string(), format_count(trainer_.state().step));
+      log::info("resuming {} after step {}", recorder_->folder().path().string(),
+                format_count(trainer_.state().step));
   }
 
-  TrainingEnd train_until_done(BatchStream& stream, MetricsLog& metrics, const Interrupt& interrupt) {
+  // Rank 0's clock counts, and an interrupt of any rank.
+  bool agree(double own_seconds, const Interrupt& interrupt) {
+    const auto sums = group_.sum({group_.is_first() ? own_seconds : 0, interrupt.requested() ? 1.0 : 0.0});
+    state_.seconds = sums[0];
+    return sums[1] > 0;
+  }
+
+  // One step, or as many local ones as make a round.
+  TrainingEnd train_until_done(BatchStream& stream, const Interrupt& interrupt) {
     Prefetcher prefetcher([&]() -> std::optional<Batch> { return stream.next(); });
     const auto started = Clock::now();
     const double seconds_before = state_.seconds;
     for (;;) {
-      const double done = limits_.fraction_done(trainer_.state(), state_.seconds);
-      if (done >= 1) return TrainingEnd::limit;
+      if (limits_.fraction_done(trainer_.state(), state_.seconds) >= 1) return TrainingEnd::limit;
       if (config_.train.patience > 0 && state_.validations_without_gain >= config_.train.patience)
         return TrainingEnd::patience;
-      const double learning_rate =
-          config_.train.learning_rate * learning_rate_share(config_.train, trainer_.state().step, done);
       const double waited = prefetcher.waited_seconds();
-      const auto batch = prefetcher.next();
-      const auto step_started = Clock::now();
-      const StepResult result = trainer_.step(*batch, learning_rate);
-      state_.seconds = seconds_before + seconds_since(started);
+      const auto round_started = Clock::now();
+      double learning_rate = 0;
+      const StepResult result = make_round(prefetcher, learning_rate);
+      const bool interrupted = agree(seconds_before + seconds_since(started), interrupt);
       if (result.skipped) report_nonfinite();
-      metrics.record_step(
-          {*batch, result, learning_rate, seconds_since(step_started), prefetcher.waited_seconds() - waited,
-           limits_.fraction_done(trainer_.state(), state_.seconds), state_.seconds},
-          trainer_.state());
-      if (is_due(config_.train.validate_every)) validate(metrics);
+      if (recorder_) {
+        const double waiting = prefetcher.waited_seconds() - waited;
+        recorder_->metrics().record_step(
+            {result, learning_rate, seconds_since(round_started) - waiting, waiting,
+             limits_.fraction_done(trainer_.state(), state_.seconds), state_.seconds},
+            trainer_.state());
+      }
+      if (is_due(config_.train.validate_every)) validate();
       if (is_due(config_.train.checkpoint_every) && saved_step_ != trainer_.state().step) save(false);
-      if (interrupt.requested()) return TrainingEnd::interrupted;
+      if (interrupted) return TrainingEnd::interrupted;
     }
+  }
+
+  StepResult make_round(Prefetcher& prefetcher, double& learning_rate) {
+    std::vector<StepResult> results;
+    const int64_t steps = group_.is_alone() ? 1 : config_.distributed.local_steps;
+    for (int64_t i = 0; i < steps; ++i) {
+      const double done = limits_.fraction_done(trainer_.state(), state_.seconds);
+      learning_rate =
+          config_.train.learning_rate * learning_rate_share(config_.train, trainer_.state().step, done);
+      results.push_back(trainer_.step(*prefetcher.next(), learning_rate));
+    }
+    return trainer_.end_round(results);
   }
 
   bool is_due(int64_t every) const { return every > 0 && trainer_.state().step % every == 0; }
 
   void report_nonfinite() {
     const TrainerState& at = trainer_.state();
-    log::warn("step {}: the loss or its gradient is not finite; the update was skipped", at.step);
+    if (recorder_)
+      log::warn("step {}: the loss or its gradient is not finite; the update was skipped", at.step);
     if (at.consecutive_nonfinite_steps < config_.train.max_nonfinite_steps) return;
     save(false);
-    writer_.finish();
+    if (recorder_) recorder_->finish_saving();
     throw std::runtime_error(fmt::format(
         "{} consecutive steps without a finite gradient; stopped at step {}, the last checkpoint is "
         "kept. A lower train.learning_rate usually helps",
@@ -235,10 +265,10 @@ class TrainingLoop {
   }
 
   // Saves a checkpoint if it is the best so far.
-  void validate(MetricsLog& metrics) {
-    if (validator_.empty()) return;
+  void validate() {
+    if (validator_->empty()) return;
     const int64_t step = trainer_.state().step;
-    const ValidationResult result = validator_.validate(trainer_, state_.shown_samples);
+    const ValidationResult result = validator_->validate(trainer_, state_.shown_samples);
     state_.shown_samples += samples_per_validation;
     state_.validated_step = step;
     state_.valid_loss = result.loss;
@@ -249,7 +279,7 @@ class TrainingLoop {
     const bool better = result.bleu && config_.train.best_by == BestBy::bleu ? higher_bleu : lower_loss;
     if (better) state_.best_step = step;
     state_.validations_without_gain = better ? 0 : state_.validations_without_gain + 1;
-    metrics.record(trainer_.state(), state_.seconds, result.to_json());
+    if (recorder_) recorder_->metrics().record(trainer_.state(), state_.seconds, result.to_json());
     log::info("step {}: validation loss {:.4f}, perplexity {:.2f}{}{} ({})", format_count(step), result.loss,
               std::exp(result.loss), result.bleu ? fmt::format(", BLEU {:.1f}", *result.bleu) : "",
               better ? ", the best so far" : "", format_seconds(result.seconds));
@@ -258,48 +288,42 @@ class TrainingLoop {
     if (better) save(true);
   }
 
-  const std::string& base_hash() {
-    if (base_hash_.empty()) base_hash_ = hex(hash_file(config_.finetune.init_from / "model.safetensors"));
-    return base_hash_;
-  }
-
   void save(bool best) {
     saved_step_ = trainer_.state().step;
     CheckpointContent content = trainer_.snapshot(tokenizer_);
+    if (!recorder_) return;
     content.progress.update(state_.to_json());
     if (!content.adapters.empty()) {
       const LoraConfig& lora = config_.finetune.lora;
       content.config["calque"].update({{"base", fs::absolute(config_.finetune.init_from).string()},
                                        {"base_inside", "../../base"},
-                                       {"base_hash", base_hash()},
+                                       {"base_hash", identity_.base_hash},
                                        {"lora",
                                         {{"rank", lora.rank},
                                          {"scale", lora.scale()},
                                          {"target_modules", lora.target_modules},
                                          {"first_layer", config_.finetune.freeze_layers}}}});
     }
-    writer_.write(saved_step_, std::move(content), best);
+    recorder_->save(saved_step_, std::move(content), best);
   }
 
-  TrainingResult finish(TrainingEnd end, MetricsLog& metrics) {
+  TrainingResult finish(TrainingEnd end) {
     clear_live_line();  // mutate: shows nothing without a terminal
     const int64_t step = trainer_.state().step;
-    if (end != TrainingEnd::interrupted && state_.validated_step != step) validate(metrics);
+    if (end != TrainingEnd::interrupted && state_.validated_step != step) validate();
     if (saved_step_ != step) save(false);
-    writer_.finish();
-    flush_metrics(folder_.metrics());
-    if (validator_.empty()) writer_.mark("best", step);
-    write_run_report(folder_.path(), config_, trainer_.decoder().parameter_count());
     TrainingResult result{end,
                           limits_.reached(trainer_.state(), state_.seconds).value_or(""),
-                          folder_.path(),
+                          options_.runs / config_.run,
                           trainer_.state(),
                           state_,
                           trainer_.decoder().parameter_count(),
                           trainer_.trained_parameter_count(),
-                          !validator_.empty(),
-                          validator_.translates()};
-    write_file(folder_.path() / "summary.json", result.to_json().dump(2) + "\n");
+                          !validator_->empty(),
+                          validator_->translates()};
+    group_.everywhere([&] {
+      if (recorder_) recorder_->finish(config_, result, validator_->empty() ? step : -1);
+    });
     if (end == TrainingEnd::interrupted) {
       log::info("interrupted after step {}; everything is saved: `calque resume {}` continues",
                 format_count(step), config_.run);
@@ -315,17 +339,17 @@ class TrainingLoop {
 
   RunConfig config_;
   TrainingOptions options_;
-  RunFolder folder_;
+  ProcessGroup& group_;
+  std::unique_ptr<RunRecorder> recorder_;  // rank 0's
   DataCache cache_;
   Limits limits_;
   Tokenizer tokenizer_;
   torch::Device device_;
   Trainer trainer_;
-  CheckpointWriter writer_;
-  Validator validator_;
+  std::optional<Validator> validator_;
+  RankIdentity identity_;
   RunState state_;
   int64_t saved_step_ = -1;
-  std::string base_hash_;  // of the base model below adapters
 };
 
 }  // namespace
@@ -350,11 +374,16 @@ json TrainingResult::to_json() const {
 }
 
 TrainingResult train(const RunConfig& config, const TrainingOptions& options) {
-  set_num_threads(config.train.threads);
+  ProcessGroup& group = *options.group;
+  set_num_threads(config.train.threads, group.world().local_size);
   keep_freed_memory();  // mutate: speed
-  if (config.data.train.empty()) throw UserError("data.train is empty: there is nothing to train on");
-  check_data_files(config.data);
-  for (const std::string& warning : config_warnings(config)) log::warn("{}", warning);
+  group.everywhere([&] {
+    if (config.data.train.empty()) throw UserError("data.train is empty: there is nothing to train on");
+    check_data_files(config.data);
+  });
+  if (group.is_first()) {
+    for (const std::string& warning : config_warnings(config)) log::warn("{}", warning);
+  }
   return TrainingLoop(config, options).run();
 }
 

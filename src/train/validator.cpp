@@ -37,8 +37,14 @@ ValidationResult Validator::validate(Trainer& trainer, int64_t first_sample) con
   return result;
 }
 
-void Validator::translate(Trainer& trainer, int64_t first_sample, ValidationResult& result) const {
-  std::vector<Translation> translations;
+// Each rank translates every Nth sentence; all of them get all translations.
+std::vector<std::string> Validator::translations(Trainer& trainer) const {
+  ProcessGroup& group = trainer.group();
+  std::vector<std::string> own;
+  for (size_t i = static_cast<size_t>(group.rank()); i < sentences_->sources.size();
+       i += static_cast<size_t>(group.size()))
+    own.push_back(sentences_->sources[i]);
+  json texts = json::array();
   trainer.with_evaluation_model([&](const Decoder& decoder) {
     DecodeConfig greedy;
     greedy.beam = 1;
@@ -46,13 +52,21 @@ void Validator::translate(Trainer& trainer, int64_t first_sample, ValidationResu
     const auto model = decoder.device().is_cpu()
                            ? std::shared_ptr<const Decoder>(packed_copy(decoder, WeightPrecision::float32))
                            : std::shared_ptr<const Decoder>(std::shared_ptr<void>(), &decoder);
-    translations = Translator(model, tokenizer_, greedy).translate_all(sentences_->sources);
+    for (const Translation& one : Translator(model, tokenizer_, greedy).translate_all(own))
+      texts.push_back(one.text());
   });
+  std::vector<json> by_rank;
+  for (const std::string& text : group.gather(texts.dump())) by_rank.push_back(json::parse(text));
+  std::vector<std::string> all;
+  for (size_t i = 0; i < sentences_->sources.size(); ++i)
+    all.push_back(by_rank[i % by_rank.size()][i / by_rank.size()].get<std::string>());
+  return all;
+}
+
+void Validator::translate(Trainer& trainer, int64_t first_sample, ValidationResult& result) const {
   ScoredText text;
-  for (size_t i = 0; i < translations.size(); ++i) {
-    text.hypotheses.push_back(translations[i].text());
-    text.references.push_back({sentences_->references[i]});
-  }
+  text.hypotheses = translations(trainer);
+  for (const std::string& reference : sentences_->references) text.references.push_back({reference});
   ScoringOptions options;
   options.metrics = {"bleu"};
   options.resamples = 0;

@@ -33,9 +33,13 @@ class MetricsLogTest : public testing::Test {
     state.tokens = 1000 * step;
     return state;
   }
-  static MetricsLog::Step step(const Batch& batch, const StepResult& result, double step_seconds,
-                               double waited_seconds) {
-    return {batch, result, 0.001, step_seconds, waited_seconds, 0.75, 300};
+  static StepResult of(const Batch& batch, StepResult result) {
+    result.rows = batch.rows();
+    result.labels = static_cast<int64_t>(batch.labels.size());
+    return result;
+  }
+  static MetricsLog::Step step(const StepResult& result, double step_seconds, double waited_seconds) {
+    return {result, 0.001, step_seconds, waited_seconds, 0.75, 300};
   }
   std::vector<json> lines() const { return read_metrics(run_.metrics()); }
   size_t event_bytes() const {
@@ -53,14 +57,14 @@ class MetricsLogTest : public testing::Test {
 }  // namespace
 
 TEST_F(MetricsLogTest, ALineIsTheMeanSinceTheLastOne) {
-  MetricsLog metrics(run_, config_, *decoder_, {}, {});
+  MetricsLog metrics(run_, config_, *decoder_, state_at(4), {});
   const Batch small = random_batch(1, 4), large = random_batch(2, 9);
   const auto labels = [](const Batch& batch) { return static_cast<double>(batch.labels.size()); };
   const auto rows = static_cast<double>(small.rows() + large.rows());
 
-  metrics.record_step(step(small, {3.0, 0.5, false}, 100, 20), state_at(5));
+  metrics.record_step(step(of(small, {3.0, 0.5, false}), 100, 20), state_at(5));
   EXPECT_TRUE(lines().empty());
-  metrics.record_step(step(large, {2.0, 0.25, false}, 200, 30), state_at(6));
+  metrics.record_step(step(of(large, {2.0, 0.25, false}), 200, 30), state_at(6));
   ASSERT_EQ(lines().size(), 1U);
   const json first = lines().front();
   EXPECT_EQ(first["step"], 6);
@@ -74,8 +78,8 @@ TEST_F(MetricsLogTest, ALineIsTheMeanSinceTheLastOne) {
   EXPECT_EQ(first["waited_seconds"], 50);
 
   // Nothing of the first window is left in the second.
-  metrics.record_step(step(small, {1.0, 0.5, false}, 10, 5), state_at(7));
-  metrics.record_step(step(small, {1.0, 0.5, false}, 10, 5), state_at(8));
+  metrics.record_step(step(of(small, {1.0, 0.5, false}), 10, 5), state_at(7));
+  metrics.record_step(step(of(small, {1.0, 0.5, false}), 10, 5), state_at(8));
   ASSERT_EQ(lines().size(), 2U);
   const json second = lines().back();
   EXPECT_NEAR(second["loss"], 1, 1e-9);
@@ -95,47 +99,47 @@ TEST_F(MetricsLogTest, ALineIsTheMeanSinceTheLastOne) {
 
 TEST_F(MetricsLogTest, ASkippedStepCountsForTheSpeedButNotForTheLoss) {
   config_.train.log_every = 1;
-  MetricsLog metrics(run_, config_, *decoder_, {}, {});
+  MetricsLog metrics(run_, config_, *decoder_, state_at(4), {});
   const Batch batch = random_batch(1);
-  const StepResult skipped{std::nan(""), std::nan(""), true};
-  metrics.record_step(step(batch, skipped, 10, 0), state_at(5));
+  const StepResult skipped = of(batch, {std::nan(""), std::nan(""), true});
+  metrics.record_step(step(skipped, 10, 0), state_at(5));
   ASSERT_EQ(lines().size(), 1U);
   EXPECT_TRUE(lines()[0]["loss"].is_null());
   EXPECT_TRUE(lines()[0]["gradient_norm"].is_null());
   EXPECT_NEAR(lines()[0]["tokens_per_second"], static_cast<double>(batch.rows()) / 10, 1e-9);
   // A step that took no time that a clock shows is neither infinitely fast nor above the limit.
-  metrics.record_step(step(batch, {1, 1, false}, 0, 0), state_at(6));
+  metrics.record_step(step(of(batch, {1, 1, false}), 0, 0), state_at(6));
   EXPECT_NEAR(lines()[1]["tokens_per_second"], static_cast<double>(batch.rows()) * 1e9, 1);
   EXPECT_EQ(lines()[1]["share_of_limit"], 1);
 }
 
 TEST_F(MetricsLogTest, TheProgressLineSaysWhatIsLeft) {
-  MetricsLog metrics(run_, config_, *decoder_, {}, {});
+  MetricsLog metrics(run_, config_, *decoder_, state_at(4), {});
   const Batch batch = random_batch(1);
-  const StepResult result{1.23456, 1, false};
+  const StepResult result = of(batch, {1.23456, 1, false});
   log::start(log::Verbosity::quiet);
   log::start_file(folder_ / "log.txt");
-  metrics.record_step(step(batch, result, 0.75, 0.25), state_at(5));
+  metrics.record_step(step(result, 0.75, 0.25), state_at(5));
   // 300 seconds are three quarters.
-  const std::string line = metrics.progress_line(step(batch, result, 0.75, 0.25), state_at(5));
+  const std::string line = metrics.progress_line(step(result, 0.75, 0.25), state_at(5));
   EXPECT_THAT(
       line, testing::MatchesRegex("step 5 · 1 min 40 s left · loss 1.235 · " + std::to_string(batch.rows()) +
                                   " tokens/s · epoch 1.25 · learning rate 0.001 · [0-9]+ % of peak FLOP/s"));
-  MetricsLog::Step begun = step(batch, result, 0.75, 0.25);
+  MetricsLog::Step begun = step(result, 0.75, 0.25);
   begun.fraction_done = 0;
   EXPECT_THAT(metrics.progress_line(begun, state_at(5)), testing::StartsWith("step 5 · 0 ms left"));
   // A log file has such a line every half minute only.
-  metrics.record_step(step(batch, result, 0.75, 0.25), state_at(6));
+  metrics.record_step(step(result, 0.75, 0.25), state_at(6));
   log::stop_file();
   EXPECT_EQ(read_file(folder_ / "log.txt"), "");
 }
 
 TEST_F(MetricsLogTest, ItsShareIsThatOfTheLine) {
-  MetricsLog metrics(run_, config_, *decoder_, {}, {});
+  MetricsLog metrics(run_, config_, *decoder_, state_at(4), {});
   const Batch batch = random_batch(1);
-  const StepResult result{1, 1, false};
-  metrics.record_step(step(batch, result, 1e-9, 0), state_at(5));  // faster than any machine
-  EXPECT_THAT(metrics.progress_line(step(batch, result, 1e-9, 0), state_at(5)),
+  const StepResult result = of(batch, {1, 1, false});
+  metrics.record_step(step(result, 1e-9, 0), state_at(5));  // faster than any machine
+  EXPECT_THAT(metrics.progress_line(step(result, 1e-9, 0), state_at(5)),
               testing::EndsWith("100 % of peak FLOP/s"));
 }
 

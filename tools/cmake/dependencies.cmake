@@ -21,3 +21,6 @@ else()
   list(APPEND CMAKE_PREFIX_PATH ${private_torch})
 endif()
 include(libtorch)
+# The headers of gloo, which LibTorch contains but does not install.
+find_path(GLOO_HEADERS gloo/config.h REQUIRED)
+

@@ -3,7 +3,7 @@ include(CMakePackageConfigHelpers)
 
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/calque)
 # The component `translate`: the library and what it stands on. Other layers and their headers are not installed.
-set(translate_layers library runs report metrics decode checkpoint model kernels data base)
+set(translate_layers library runs distributed report metrics decode checkpoint model kernels data base)
 list(TRANSFORM translate_layers PREPEND calque_)
 set_target_properties(calque_library PROPERTIES EXPORT_NAME translate)
 

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace calque::log {
@@ -14,6 +15,9 @@ enum class Verbosity { quiet, normal, verbose };
 
 // Starts the program's logger. Quiet shows only warnings and errors; verbose adds debug messages.
 void start(Verbosity verbosity);
+
+// Written before every message on stderr: who says it, where several processes do.
+void set_prefix(const std::string& prefix);
 
 // Also writes every message to a file, with a timestamp, until stop_file() is called.
 void start_file(const std::filesystem::path& path);

@@ -55,4 +55,8 @@ class BatchSampler {
   std::vector<Segment> segments_;  // sorted by first_batch
 };
 
+// The share of one of `ranks` processes in a batch. The pairs of a batch are sorted by length and dealt out
+// in turns, each turn in the opposite direction, so that all shares have about as many tokens.
+std::vector<int64_t> share_of(const std::vector<int64_t>& pairs, int rank, int ranks);
+
 }  // namespace calque

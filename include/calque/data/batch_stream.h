@@ -1,5 +1,5 @@
-// BatchStream: the endless sequence of training batches, starting at any step. With a sampling tokenizer
-// (BPE-dropout), every epoch is tokenised again with its own seed.
+// BatchStream: the endless sequence of training batches, or of a process's share of each, starting at any
+// step. With a sampling tokenizer (BPE-dropout), every epoch is tokenised again with its own seed.
 #pragma once
 
 #include <filesystem>
@@ -20,6 +20,8 @@ struct BatchStreamOptions {
   std::string prompt;  // text around source and target; see pair_format()
   double sampling = 0;
   uint64_t seed = 1;
+  int rank = 0;  // of the processes that share out each batch
+  int ranks = 1;
   std::filesystem::path sampled = {};  // token file with a sampling tokenizer; empty: in the cache
 };
 

@@ -6,7 +6,11 @@
 
 namespace calque {
 
-void set_num_threads(int64_t threads);  // 0: all cores
+// The cores that this process may use: of its affinity mask, and within its control group's limit on CPU time
+// (containers).
+int available_cores();
+// 0: all available cores, divided among the `processes` of this machine.
+void set_num_threads(int64_t threads, int processes = 1);
 int num_threads();
 
 // Keeps freed memory in the process instead of returning it to the system, which would zero every page

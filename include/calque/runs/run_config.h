@@ -9,6 +9,7 @@
 #include "calque/data/tokenizer.h"
 #include "calque/decode/decode_config.h"
 #include "calque/model/model_config.h"
+#include "calque/runs/distributed_config.h"
 #include "calque/runs/finetune_config.h"
 #include "calque/runs/train_config.h"
 
@@ -22,6 +23,7 @@ struct RunConfig {
   ModelConfig model;
   FinetuneConfig finetune;
   TrainConfig train;
+  DistributedConfig distributed;
   DecodeConfig decode;
 };
 Fields fields(RunConfig& config);

@@ -7,7 +7,6 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "calque/data/batch.h"
 #include "calque/model/decoder.h"
 #include "calque/runs/run_config.h"
 #include "calque/runs/run_folder.h"
@@ -20,11 +19,10 @@ class MetricsLog {
  public:
   // Drops the lines after `state.step` that a run left behind which was killed later.
   MetricsLog(const RunFolder& folder, const RunConfig& config, const Decoder& decoder,
-             const TrainerState& state, const RunState& run);
+             const TrainerState& state, const RunState& run, int ranks = 1);
 
   struct Step {
-    const Batch& batch;
-    const StepResult& result;
+    const StepResult& result;  // of one step, or of a round of local steps
     double learning_rate;
     double step_seconds, waited_seconds;  // computing, and waiting for the batch
     double fraction_done, run_seconds;
@@ -42,11 +40,12 @@ class MetricsLog {
   std::filesystem::path file_;
   const TrainConfig config_;
   const Decoder& decoder_;
-  double limit_flops_;  // of this machine's matrix products
+  double limit_flops_;  // of the matrix products of all ranks, which are taken to be alike
   std::unique_ptr<EventFile> events_;
   struct {
     double loss = 0, labels = 0, tokens = 0, seconds = 0, waited = 0;
-  } window_;  // since the last line
+  } window_;             // since the last line
+  int64_t logged_step_;  // of the last line
   std::chrono::steady_clock::time_point last_live_line_, last_plain_line_;
 };
 

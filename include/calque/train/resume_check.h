@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calque/runs/run_config.h"
@@ -11,6 +12,9 @@ namespace calque {
 struct ConfigChange {
   std::string key, before, now;
 };
+
+// The full name and the value of every key, in the order of the listing.
+std::vector<std::pair<std::string, std::string>> config_values(RunConfig config);
 
 // All keys whose values differ, in the order of the listing.
 std::vector<ConfigChange> changed_keys(const RunConfig& before, const RunConfig& now);

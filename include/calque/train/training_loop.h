@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
+#include "calque/distributed/process_group.h"
 #include "calque/runs/run_config.h"
 #include "calque/train/run_state.h"
 
@@ -17,6 +19,7 @@ struct TrainingOptions {
   std::filesystem::path runs = "runs";
   bool resume = false;
   bool fresh = false;
+  std::shared_ptr<ProcessGroup> group = std::make_shared<ProcessGroup>();  // that trains it
 
   std::filesystem::path cache() const { return runs / ".cache"; }
 };
@@ -36,7 +39,8 @@ struct TrainingResult {
   nlohmann::json to_json() const;
 };
 
-// `config` of a resumed run is its stored configuration, with what the user changed.
+// `config` of a resumed run is its stored configuration, with what the user changed. All ranks call it with
+// the same configuration; only rank 0 needs the run's folder, and each one the corpus.
 TrainingResult train(const RunConfig& config, const TrainingOptions& options);
 
 }  // namespace calque

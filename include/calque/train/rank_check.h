@@ -1,0 +1,22 @@
+// Whether the ranks of a run are about to train the same thing, in the same way.
+#pragma once
+
+#include <string>
+
+#include "calque/distributed/process_group.h"
+#include "calque/runs/run_config.h"
+
+namespace calque {
+
+// What a rank found on its machine, by content: its paths may differ.
+struct RankIdentity {
+  std::string train_hash, valid_hash, base_hash;
+  int threads = 1;
+  bool bfloat16 = false;  // instructions: they round differently
+};
+
+// Throws a UserError with both values on every rank if one differs from rank 0 in its version of calque, its
+// configuration, its data or its number of threads. All ranks call it.
+void check_ranks_alike(ProcessGroup& group, const RunConfig& config, const RankIdentity& identity);
+
+}  // namespace calque

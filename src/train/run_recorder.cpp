@@ -1,0 +1,92 @@
+#include "calque/train/run_recorder.h"
+
+#include "calque/base/config.h"
+#include "calque/base/error.h"
+#include "calque/base/hash.h"
+#include "calque/base/log.h"
+#include "calque/runs/run_report.h"
+
+namespace calque {
+namespace fs = std::filesystem;
+
+namespace {
+
+RunFolder::Mode folder_mode(const TrainingOptions& options) {
+  return options.fresh    ? RunFolder::Mode::fresh
+         : options.resume ? RunFolder::Mode::resume
+                          : RunFolder::Mode::create;
+}
+
+}  // namespace
+
+RunRecorder::RunRecorder(const RunConfig& config, const TrainingOptions& options)
+    : options_(options),
+      folder_(options.runs / config.run, folder_mode(options)),
+      writer_(folder_, config.train.keep_checkpoints) {}
+
+std::optional<Checkpoint> RunRecorder::newest_checkpoint(const Tokenizer& tokenizer) const {
+  auto checkpoint = calque::newest_checkpoint(folder_.checkpoints(), folder_.id());
+  if (!checkpoint) return checkpoint;
+  if (checkpoint->tokenizer().hash() != tokenizer.hash()) {
+    throw UserError(
+        fmt::format("{}: not the tokenizer that the run was trained with", folder_.tokenizer().string()),
+        fmt::format("copy the one of checkpoints/step-{} there", checkpoint->progress().value("step", 0)));
+  }
+  return checkpoint;
+}
+
+void RunRecorder::restore_links(const RunState& state, int64_t step) {
+  if (!state.config_hash.empty() && state.config_hash != hex(hash_file(folder_.config()))) {
+    log::warn("{}: changed since the last checkpoint; was that on purpose? Otherwise it may be damaged",
+              folder_.config().string());
+  }
+  if (state.best_step >= 0) writer_.mark("best", state.best_step);
+  writer_.mark("last", step);
+}
+
+// The configuration is written last: from here on the run exists.
+void RunRecorder::start(const RunConfig& config, const Tokenizer& tokenizer, RunState& state) {
+  if (options_.fresh) folder_.clear();
+  state.run_id = folder_.id();
+  if (!options_.resume) {
+    write_file(folder_.path() / tokenizer.file_name(), tokenizer.serialized());
+    if (config.finetune.lora.rank > 0) keep_base(config.finetune.init_from);
+  }
+  RunConfig stored = config;
+  write_file(folder_.config(), show_config(fields(stored), folder_.path()));
+  state.config_hash = hex(hash_file(folder_.config()));
+  folder_.keep();
+  log::start_file(folder_.log());
+}
+
+// Adapters are useless without their base model: the run keeps it, as hard links where possible.
+void RunRecorder::keep_base(const fs::path& init_from) {
+  const fs::path base = folder_.path() / ".base.tmp";
+  fs::remove_all(base);  // left behind by a killed start
+  fs::create_directories(base);
+  for (const auto& entry : fs::directory_iterator(init_from)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_regular_file() && name != "state.safetensors")
+      link_or_copy(fs::canonical(entry.path()), base);
+  }
+  replace_folder(base, folder_.path() / "base");
+}
+
+void RunRecorder::start_metrics(const RunConfig& config, const Trainer& trainer, const RunState& state) {
+  metrics_ = std::make_unique<MetricsLog>(folder_, config, trainer.decoder(), trainer.state(), state,
+                                          trainer.group().size());
+}
+
+void RunRecorder::save(int64_t step, CheckpointContent content, bool best) {
+  writer_.write(step, std::move(content), best);
+}
+
+void RunRecorder::finish(const RunConfig& config, const TrainingResult& result, int64_t best) {
+  writer_.finish();
+  flush_metrics(folder_.metrics());
+  if (best >= 0) writer_.mark("best", best);
+  write_run_report(folder_.path(), config, result.parameters);
+  write_file(folder_.path() / "summary.json", result.to_json().dump(2) + "\n");
+}
+
+}  // namespace calque

@@ -1,0 +1,97 @@
+#include "calque/distributed/world.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "calque/base/error.h"
+
+namespace calque {
+namespace {
+
+World read(const std::map<std::string, std::string>& variables) {
+  return read_world([&](const std::string& name) {
+    const auto found = variables.find(name);
+    return found != variables.end() ? found->second : "";
+  });
+}
+
+std::string refusal(const std::map<std::string, std::string>& variables) {
+  try {
+    read(variables);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(World, IsAloneWithoutALauncher) {
+  const World world = read({{"MASTER_ADDR", "10.0.0.1"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}});
+  EXPECT_TRUE(world.is_alone());
+  EXPECT_TRUE(world.is_first());
+}
+
+TEST(World, ReadsTorchrunsVariables) {
+  const World world = read({{"RANK", "3"},
+                            {"WORLD_SIZE", "4"},
+                            {"LOCAL_RANK", "1"},
+                            {"LOCAL_WORLD_SIZE", "2"},
+                            {"MASTER_ADDR", "node0"},
+                            {"MASTER_PORT", "1234"},
+                            {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                            {"TORCHELASTIC_RESTART_COUNT", "2"}});
+  EXPECT_EQ(world.rank, 3);
+  EXPECT_EQ(world.size, 4);
+  EXPECT_EQ(world.local_rank, 1);
+  EXPECT_EQ(world.local_size, 2);
+  EXPECT_EQ(world.address, "node0");
+  EXPECT_EQ(world.port, 1234);
+  EXPECT_TRUE(world.has_agent);
+  EXPECT_EQ(world.restarts, 2);
+  EXPECT_FALSE(world.is_first());
+}
+
+TEST(World, OwnVariablesComeBeforeThoseOfMpiAndSlurm) {
+  const std::map<std::string, std::string> mpi = {{"OMPI_COMM_WORLD_RANK", "1"},
+                                                  {"OMPI_COMM_WORLD_SIZE", "3"},
+                                                  {"SLURM_PROCID", "5"},
+                                                  {"SLURM_STEP_NUM_TASKS", "6"}};
+  EXPECT_EQ(read(mpi).rank, 1);
+  EXPECT_EQ(read(mpi).address, "127.0.0.1");
+  auto both = mpi;
+  both.insert({{"RANK", "0"}, {"WORLD_SIZE", "2"}});
+  EXPECT_EQ(read(both).size, 2);
+  EXPECT_EQ(read({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).rank, 1);
+}
+
+TEST(World, FindsRankZeroInSlurmsListOfMachines) {
+  const World world = read({{"SLURM_PROCID", "5"},
+                            {"SLURM_STEP_NUM_TASKS", "6"},
+                            {"SLURM_LOCALID", "2"},
+                            {"SLURM_STEP_NODELIST", "gpu[03-04]"}});
+  EXPECT_EQ(world.rank, 5);
+  EXPECT_EQ(world.local_rank, 2);
+  EXPECT_EQ(world.address, "gpu03");
+  EXPECT_EQ(first_slurm_host("a,b"), "a");
+  EXPECT_EQ(first_slurm_host("a[7]"), "a7");
+  EXPECT_EQ(first_slurm_host("a[7,9],b"), "a7");
+  EXPECT_EQ(first_slurm_host("a,b[1-2]"), "a");
+}
+
+TEST(World, RefusesWhatContradictsItself) {
+  EXPECT_EQ(refusal({{"RANK", "1"}}), "environment: RANK is set, but WORLD_SIZE is not");
+  EXPECT_EQ(refusal({{"WORLD_SIZE", "2"}}), "environment: WORLD_SIZE is set, but RANK is not");
+  EXPECT_EQ(refusal({{"RANK", "2"}, {"WORLD_SIZE", "2"}}),
+            "environment: RANK=2, but WORLD_SIZE=2: ranks are counted from 0");
+  EXPECT_EQ(refusal({{"RANK", "x"}, {"WORLD_SIZE", "2"}}),
+            "environment: RANK=x: expected a number from 0 up");
+  EXPECT_EQ(refusal({{"RANK", "0"}, {"WORLD_SIZE", "0"}}),
+            "environment: WORLD_SIZE=0: expected a number from 1 up");
+  EXPECT_EQ(refusal({{"OMPI_COMM_WORLD_RANK", "1"},
+                     {"OMPI_COMM_WORLD_SIZE", "4"},
+                     {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}),
+            "environment: MASTER_ADDR is not set, and the processes run on several machines");
+}
+
+}  // namespace
+}  // namespace calque
