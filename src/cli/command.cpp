@@ -221,6 +221,10 @@ int run(int argc, char** argv) {
     return exit_failed;
   } catch (const RankLost& error) {
     log::error("{}", error.what());
+    if (world_of_this_process().is_first())
+      log::info(
+          "  help: a training run continues from its last checkpoint: `calque resume RUN`, on as many "
+          "processes as you like");
     // Threads that wait for the lost process would keep this one alive.
     std::fflush(nullptr);
     std::_Exit(exit_failed);

@@ -36,8 +36,10 @@ void run_evaluate(const EvaluateOptions& options) {
   const ModelSource source = find_model(runs_folder(), options.model);
   const TestSet test = open_test_set(options.test, [&] { return default_test_set(source); });
   const auto translator = open_model(source, options.running);
-  const Evaluation evaluation = evaluate_model(source, *translator, test, options.scoring, options.again);
-  options.as_json ? print_json(evaluation.to_json()) : print_evaluation(evaluation);
+  ProcessGroup group(world_of_this_process());
+  const auto evaluation = evaluate_model(source, *translator, test, options.scoring, options.again, group);
+  if (!evaluation) return;
+  options.as_json ? print_json(evaluation->to_json()) : print_evaluation(*evaluation);
   if (source.run) {
     log::info("{}: hypotheses, references and scores per sentence",
               (*source.run / "evaluations" / test.name).string());

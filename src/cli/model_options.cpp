@@ -4,6 +4,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/log.h"
+#include "calque/distributed/world.h"
 #include "calque/kernels/threads.h"
 
 namespace calque::cli {
@@ -70,7 +71,7 @@ void apply_decode_options(const ModelOptions& options, DecodeConfig& config) {
 }
 
 std::unique_ptr<Translator> open_model(const ModelSource& source, const ModelOptions& options) {
-  set_num_threads(options.threads);
+  set_num_threads(options.threads, world_of_this_process().local_size);
   const auto& names = EnumNames<WeightPrecision>::names;
   const auto found = std::find(std::begin(names), std::end(names), options.precision);
   auto translator =

@@ -10,6 +10,7 @@
 #include "calque/cli/line_input.h"
 #include "calque/cli/model_options.h"
 #include "calque/cli/translate_prompt.h"
+#include "calque/runs/shared_translation.h"
 
 namespace calque::cli {
 namespace {
@@ -65,44 +66,53 @@ std::string as_text(const Translation& translation, int64_t line, bool nbest, bo
 }
 
 void run_translate(TranslateOptions& options) {
-  if (options.files.empty() && options.output.empty() && isatty(STDIN_FILENO) == 1 &&
+  ProcessGroup group(world_of_this_process());
+  if (group.is_alone() && options.files.empty() && options.output.empty() && isatty(STDIN_FILENO) == 1 &&
       isatty(STDOUT_FILENO) == 1)
     return run_prompt(options.model, options.running, options.prefix);
-  LineInput input(options.files);
-  const auto translator = open_model(find_model(runs_folder(), options.model), options.running);
-  Progress progress("translating", input.total_bytes(), "bytes");
+  std::optional<LineInput> input;
+  std::shared_ptr<Translator> translator;
+  group.everywhere([&] {
+    if (group.is_first()) input.emplace(options.files);
+    translator = open_model(find_model(runs_folder(), options.model), options.running);
+  });
+  const bool nbest = translator->config().nbest > 1;
+  SharedTranslation translation(
+      *translator, group,
+      [&](int64_t line, const Translation& one) {
+        return options.as_json ? json_line(as_json(*translator, one))
+                               : as_text(one, line, nbest, options.scores);
+      },
+      options.prefix);
+  if (!group.is_first()) return translation.work();
+  Progress progress("translating", input->total_bytes(), "bytes");
   std::unique_ptr<AtomicFile> file;
   if (!options.output.empty()) file = std::make_unique<AtomicFile>(options.output);
   int64_t bytes = 0;
   bool warned = false;
   const NextLine next = [&](bool wait) {
-    auto line = input.next(wait);
+    auto line = input->next(wait);
     if (line && !warned && find_invalid_utf8(*line)) {
-      log::warn("{}: not valid UTF-8; invalid bytes are replaced, here and in later lines", input.place());
+      log::warn("{}: not valid UTF-8; invalid bytes are replaced, here and in later lines", input->place());
       warned = true;
     }
     return line;
   };
-  const bool nbest = translator->config().nbest > 1;
-  const LineDone done = [&](int64_t line, const Translation& translation) {
-    if (!translation.best.front().complete)
-      log::warn("line {}: the translation was cut off at the length limit", line + 1);
-    if (translation.looped)
+  translation.run(next, [&](int64_t line, const TranslatedLine& translated) {
+    if (!translated.complete) log::warn("line {}: the translation was cut off at the length limit", line + 1);
+    if (translated.looped)
       log::warn("line {}: the translation repeated itself and was searched for again", line + 1);
-    const std::string text = options.as_json ? json_line(as_json(*translator, translation))
-                                             : as_text(translation, line, nbest, options.scores);
     if (file) {
-      file->write(text);
+      file->write(translated.text);
     } else {
-      print(text);
+      print(translated.text);
       flush_stdout();
     }
-    if (input.total_bytes() > 0) {
-      progress.advance(input.bytes_read() - bytes);
-      bytes = input.bytes_read();
+    if (input->total_bytes() > 0) {
+      progress.advance(input->bytes_read() - bytes);
+      bytes = input->bytes_read();
     }
-  };
-  translator->translate_lines(next, done, options.prefix);
+  });
   if (file) file->commit();
 }
 

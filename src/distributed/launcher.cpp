@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto poll_interval = std::chrono::milliseconds(50);
 // The others notice by themselves that one has failed; those that do not in this time are killed.
-constexpr auto grace = std::chrono::seconds(30);
+constexpr auto grace = std::chrono::seconds(15);
 constexpr int exit_user_error = 2, exit_interrupted = 130;
 
 struct Process {

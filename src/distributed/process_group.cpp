@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <future>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -243,7 +244,7 @@ Tensor as_tensor(const std::string& text) {
 
 }  // namespace
 
-std::vector<std::string> ProcessGroup::gather(const std::string& own) {
+ProcessGroup::Texts ProcessGroup::gather(const std::string& own) {
   if (is_alone()) return {own};
   const Tensor sizes = gather(torch::tensor({static_cast<int64_t>(own.size())}, torch::kInt64)).flatten();
   const int64_t longest = std::max<int64_t>(1, sizes.max().item<int64_t>());
@@ -262,6 +263,42 @@ std::string ProcessGroup::broadcast(const std::string& own, int from) {
   Tensor content = rank() == from ? as_tensor(own) : torch::empty({length.item<int64_t>()}, torch::kUInt8);
   if (content.numel() > 0) broadcast(content, from);
   return text(content);
+}
+
+namespace {
+
+// Each text after its length.
+std::string pack(const ProcessGroup::Texts& texts) {
+  std::string all;
+  for (const std::string& one : texts) {
+    const uint64_t size = one.size();
+    all.append(reinterpret_cast<const char*>(&size), sizeof size).append(one);
+  }
+  return all;
+}
+
+ProcessGroup::Texts unpack(const std::string& all) {
+  ProcessGroup::Texts texts;
+  for (size_t at = 0; at < all.size();) {
+    uint64_t size = 0;
+    std::memcpy(&size, all.data() + at, sizeof size);
+    texts.push_back(all.substr(at + sizeof size, size));
+    at += sizeof size + size;
+  }
+  return texts;
+}
+
+}  // namespace
+
+std::vector<ProcessGroup::Texts> ProcessGroup::gather(const Texts& own) {
+  if (is_alone()) return {own};
+  std::vector<Texts> by_rank;
+  for (const std::string& one : gather(pack(own))) by_rank.push_back(unpack(one));
+  return by_rank;
+}
+
+ProcessGroup::Texts ProcessGroup::broadcast(const Texts& texts, int from) {
+  return is_alone() ? texts : unpack(broadcast(rank() == from ? pack(texts) : std::string(), from));
 }
 
 void ProcessGroup::barrier() { sum(std::vector<double>{0}); }

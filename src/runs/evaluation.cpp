@@ -14,6 +14,7 @@
 #include "calque/base/unicode.h"
 #include "calque/data/line_reader.h"
 #include "calque/decode/scorer.h"
+#include "calque/runs/shared_translation.h"
 
 namespace calque {
 namespace fs = std::filesystem;
@@ -261,8 +262,39 @@ Evaluation score_translations(const std::string& system, const TestSet& test,
   return evaluation;
 }
 
-Evaluation evaluate_model(const ModelSource& source, Translator& translator, const TestSet& test,
-                          const ScoringOptions& options, bool again) {
+namespace {
+
+struct TranslatedSet {
+  std::vector<std::string> texts;
+  int64_t tokens = 0, cut_off = 0;
+};
+
+TranslatedSet translate_set(SharedTranslation& translation, const TestSet& test) {
+  TranslatedSet set;
+  Progress progress("translating", static_cast<int64_t>(test.sources.size()), "sentences");
+  size_t at = 0;
+  translation.run(
+      [&](bool) { return at < test.sources.size() ? std::optional(test.sources[at++]) : std::nullopt; },
+      [&](int64_t, const TranslatedLine& one) {
+        set.texts.push_back(one.text);
+        set.tokens += one.tokens;
+        set.cut_off += !one.complete;
+        progress.advance(1);
+      });
+  return set;
+}
+
+}  // namespace
+
+std::optional<Evaluation> evaluate_model(const ModelSource& source, Translator& translator,
+                                         const TestSet& test, const ScoringOptions& options, bool again,
+                                         ProcessGroup& group) {
+  SharedTranslation translation(translator, group,
+                                [](int64_t, const Translation& one) { return one.text(); });
+  if (!group.is_first()) {
+    translation.work();
+    return std::nullopt;
+  }
   const fs::path folder = source.run ? *source.run / "evaluations" / test.name : fs::path();
   const std::string key = evaluation_key(source, translator, test);
   EvaluationFacts facts;
@@ -274,32 +306,27 @@ Evaluation evaluate_model(const ModelSource& source, Translator& translator, con
     }
   }
   const auto started = std::chrono::steady_clock::now();
-  std::vector<std::string> hypotheses;
-  int64_t tokens = 0, cut_off = 0;
-  {
-    Progress progress("translating", static_cast<int64_t>(test.sources.size()), "sentences");
-    for (const Translation& one :
-         translator.translate_all(test.sources, [&](int64_t count) { progress.advance(count); })) {
-      hypotheses.push_back(one.text());
-      cut_off += !one.best.front().complete;
-      for (const Hypothesis& part : one.best.front().parts)
-        tokens += static_cast<int64_t>(part.token_log_probabilities.size());
-    }
-  }
+  TranslatedSet set = translate_set(translation, test);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  Evaluation evaluation = score_translations(source.name, test, std::move(hypotheses), options);
+  Evaluation evaluation = score_translations(source.name, test, std::move(set.texts), options);
   EvaluationFacts& known = evaluation.facts;
   const auto count = static_cast<double>(test.sources.size());
   known.loss = reference_loss(translator, test);
   known.seconds = seconds;
   known.sentences_per_second = count / seconds;
-  known.tokens_per_second = static_cast<double>(tokens) / seconds;
-  known.cut_off = static_cast<double>(cut_off) / count;
+  known.tokens_per_second = static_cast<double>(set.tokens) / seconds;
+  known.cut_off = static_cast<double>(set.cut_off) / count;
   known.beam = translator.config().beam;
   known.precision = precision_name(translator);
   known.checkpoint = source.checkpoint.string();
   if (!folder.empty()) store(folder, evaluation, key);
   return evaluation;
+}
+
+Evaluation evaluate_model(const ModelSource& source, Translator& translator, const TestSet& test,
+                          const ScoringOptions& options, bool again) {
+  ProcessGroup alone;
+  return *evaluate_model(source, translator, test, options, again, alone);
 }
 
 }  // namespace calque

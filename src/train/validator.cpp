@@ -44,7 +44,7 @@ std::vector<std::string> Validator::translations(Trainer& trainer) const {
   for (size_t i = static_cast<size_t>(group.rank()); i < sentences_->sources.size();
        i += static_cast<size_t>(group.size()))
     own.push_back(sentences_->sources[i]);
-  json texts = json::array();
+  ProcessGroup::Texts texts;
   trainer.with_evaluation_model([&](const Decoder& decoder) {
     DecodeConfig greedy;
     greedy.beam = 1;
@@ -55,11 +55,10 @@ std::vector<std::string> Validator::translations(Trainer& trainer) const {
     for (const Translation& one : Translator(model, tokenizer_, greedy).translate_all(own))
       texts.push_back(one.text());
   });
-  std::vector<json> by_rank;
-  for (const std::string& text : group.gather(texts.dump())) by_rank.push_back(json::parse(text));
+  const auto by_rank = group.gather(texts);
   std::vector<std::string> all;
   for (size_t i = 0; i < sentences_->sources.size(); ++i)
-    all.push_back(by_rank[i % by_rank.size()][i / by_rank.size()].get<std::string>());
+    all.push_back(by_rank[i % by_rank.size()][i / by_rank.size()]);
   return all;
 }
 

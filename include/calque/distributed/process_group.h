@@ -61,8 +61,11 @@ class ProcessGroup {
   void send(torch::Tensor tensor, int to);
   void receive(torch::Tensor tensor, int from);
 
-  std::vector<std::string> gather(const std::string& own);       // by rank
+  using Texts = std::vector<std::string>;  // of any bytes
+  Texts gather(const std::string& own);    // by rank
+  std::vector<Texts> gather(const Texts& own);
   std::string broadcast(const std::string& text, int from = 0);  // the text of rank `from`
+  Texts broadcast(const Texts& texts, int from = 0);
   void barrier();
 
   // Rank 0's result, on all ranks. If it throws there, all ranks throw.

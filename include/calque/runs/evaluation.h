@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "calque/data/corpus.h"
+#include "calque/distributed/process_group.h"
 #include "calque/metrics/text_scores.h"
 #include "calque/runs/model_source.h"
 
@@ -62,5 +63,9 @@ Evaluation score_translations(const std::string& system, const TestSet& test,
 // weights, test set and search that is stored there is reused, unless `again`.
 Evaluation evaluate_model(const ModelSource& source, Translator& translator, const TestSet& test,
                           const ScoringOptions& options, bool again = false);
+// The same by all ranks of a group: rank 0 returns the evaluation, the others nothing.
+std::optional<Evaluation> evaluate_model(const ModelSource& source, Translator& translator,
+                                         const TestSet& test, const ScoringOptions& options, bool again,
+                                         ProcessGroup& group);
 
 }  // namespace calque

@@ -1,0 +1,51 @@
+// SharedTranslation: lines translated by all ranks of a group. Rank 0 reads them and gets every result, in
+// order; the others work for it. The results are those of one rank: a translation does not depend on what is
+// translated beside it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "calque/decode/translator.h"
+#include "calque/distributed/process_group.h"
+
+namespace calque {
+
+struct TranslatedLine {
+  std::string text;
+  bool complete = true;  // false: cut off at the length limit
+  bool looped = false;   // it repeated itself and was searched for again
+  int64_t tokens = 0;
+};
+
+class SharedTranslation {
+ public:
+  // The text to keep of a translation, made by the rank that translated it.
+  using Render = std::function<std::string(int64_t line, const Translation& translation)>;
+  using Done = std::function<void(int64_t line, const TranslatedLine& translated)>;
+
+  // Keeps references to the translator and the group. All ranks have the same model, search and `render`.
+  SharedTranslation(const Translator& translator, ProcessGroup& group, Render render,
+                    std::string prefix = "");
+  ~SharedTranslation();  // on rank 0: lets the others return
+  SharedTranslation(const SharedTranslation&) = delete;
+  SharedTranslation& operator=(const SharedTranslation&) = delete;
+
+  // On rank 0. Alone, lines are delivered as soon as possible; otherwise in blocks.
+  void run(const NextLine& next, const Done& done);
+  // On the other ranks: translates what rank 0 hands out, until it has no more.
+  void work();
+
+ private:
+  TranslatedLine summarise(int64_t line, const Translation& translation) const;
+  std::vector<TranslatedLine> translate_share(const std::vector<std::string>& lines,
+                                              int64_t first_line) const;
+
+  const Translator& translator_;
+  ProcessGroup& group_;
+  Render render_;
+  std::string prefix_;
+};
+
+}  // namespace calque
