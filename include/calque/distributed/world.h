@@ -14,9 +14,9 @@ struct World {
   int local_size = 1;
   std::string address = "127.0.0.1";  // where rank 0 is reached
   int port = 29500;
-  std::string interface;   // the network interface to use; empty: the one on the way to the address
-  bool has_agent = false;  // torchrun: the store at this address belongs to the launcher
-  int restarts = 0;        // how often the launcher has started these processes again
+  std::string interface = "";  // the network interface to use; empty: the one on the way to the address
+  bool has_agent = false;      // torchrun: the store at this address belongs to the launcher
+  int restarts = 0;            // how often the launcher has started these processes again
 
   bool is_first() const { return rank == 0; }
   bool is_alone() const { return size == 1; }
