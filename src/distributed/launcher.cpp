@@ -233,7 +233,7 @@ int launch(LaunchOptions options, const std::vector<std::string>& command) {
     if (hopeless || interrupt.requested() || restarts == options.max_restarts) return failed->code;
     if (!is_local(options.hosts)) drop_lost_hosts(options);
     if (options.hosts.empty()) return failed->code;
-    log::info("starting again with {} processes ({} of {} restarts)", processes_of(options.hosts),
+    log::info("starting again with a world size of {} ({} of {} restarts)", processes_of(options.hosts),
               restarts + 1, options.max_restarts);
   }
 }
