@@ -35,7 +35,8 @@ YAML::Node text_node(const std::string& text) { return text.empty() ? YAML::Node
 // The path relative to `folder`, so that a configuration can be moved together with its data.
 std::string written_path(const fs::path& path, const fs::path& folder) {
   if (path.empty() || folder.empty()) return path.string();
-  const fs::path relative = fs::absolute(path).lexically_proximate(fs::absolute(folder));
+  const fs::path relative =
+      fs::absolute(path).lexically_normal().lexically_proximate(fs::absolute(folder).lexically_normal());
   return relative.string();
 }
 

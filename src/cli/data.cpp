@@ -1,6 +1,7 @@
-// calque data: what is wrong with a corpus, and what batches it makes.
+// calque data: what is wrong with a corpus, what batches it makes, and its preparation for training.
 #include "calque/base/error.h"
 #include "calque/base/log.h"
+#include "calque/base/units.h"
 #include "calque/cli/command.h"
 #include "calque/data/batch_summary.h"
 #include "calque/data/data_check.h"
@@ -15,6 +16,7 @@ struct DataOptions {
   std::vector<std::string> overrides;
   bool as_json = false;
   size_t examples = 3;
+  int64_t shards = 0;
 };
 
 void check(const DataOptions& options) {
@@ -43,12 +45,53 @@ void batches(const DataOptions& options) {
   options.as_json ? print_json(summary.to_json()) : print(summary.to_text());
 }
 
+// Each process prepares the shards that it would train on.
+void prepare(const DataOptions& options) {
+  ProcessGroup group(world_of_this_process());
+  RunConfig config;
+  group.everywhere([&] {
+    config = read_run_config(options.config, options.overrides);
+    if (options.shards > 0) config.data.shards = options.shards;
+    check_data_files(config.data);
+    if (config.data.train.empty()) throw UserError("data.train is empty: there is nothing to prepare");
+    check_shards(config, group.size());
+  });
+  set_num_threads(config.train.threads, group.world().local_size);
+  DataCache cache(runs_folder() / ".cache", num_threads());
+  const Tokenizer tokenizer = shared_tokenizer(group, [&] { return choose_tokenizer(config, cache); });
+  nlohmann::json shards = nlohmann::json::array();
+  group.everywhere([&] {
+    TokenStoreOptions store_options;
+    store_options.max_tokens = config.data.max_tokens;
+    store_options.shards = config.data.shards;
+    for (int64_t i = group.rank(); i < config.data.shards; i += group.size()) {
+      store_options.shard = i;
+      const TokenStore store = cache.tokens(config.data.train, tokenizer, store_options);
+      shards.push_back({{"shard", i}, {"pairs", store.pairs()}, {"tokens", store.tokens()}});
+    }
+    validation_batches(config, tokenizer, cache);
+  });
+  nlohmann::json all = nlohmann::json::array();
+  for (const std::string& text : group.gather(shards.dump())) {
+    for (const auto& one : nlohmann::json::parse(text)) all.push_back(one);
+  }
+  if (!group.is_first()) return;
+  if (options.as_json) return print_json(all);
+  for (const auto& one : all) {
+    print(fmt::format("shard {} of {}: {} pairs, {} tokens\n", one["shard"].get<int64_t>() + 1,
+                      config.data.shards, format_count(one["pairs"].get<int64_t>()),
+                      format_count(one["tokens"].get<int64_t>())));
+  }
+  log::info("{} has everything; train with data.shards={}", cache.folder().string(), config.data.shards);
+}
+
 }  // namespace
 
 void add_data_command(CLI::App& app) {
   static DataOptions options;
-  CLI::App* data = add_command(app, "data", "Check a corpus before training; see what batches it makes",
-                               "calque data check configs/demo.yaml");
+  CLI::App* data =
+      add_command(app, "data", "Check a corpus before training, see what batches it makes, prepare it",
+                  "calque data check configs/demo.yaml");
   data->require_subcommand(1);
   const auto add_common = [](CLI::App* command) {
     command->add_option("CONFIG", options.config, "Configuration file")->required()->type_name(wants_config);
@@ -69,6 +112,13 @@ void add_data_command(CLI::App& app) {
                   "calque data batches configs/demo.yaml train.batch_tokens=2048");
   add_common(batches_command);
   batches_command->callback([] { batches(options); });
+
+  CLI::App* prepare_command =
+      add_command(*data, "prepare", "Train the tokenizer and tokenise the corpus ahead of training",
+                  "calque launch -n 4 data prepare configs/base.yaml --shards 16");
+  add_common(prepare_command);
+  prepare_command->add_option("--shards", options.shards, "Sets data.shards")->check(CLI::Range(1, 65536));
+  prepare_command->callback([] { prepare(options); });
 }
 
 }  // namespace calque::cli

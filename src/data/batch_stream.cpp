@@ -1,5 +1,8 @@
 #include "calque/data/batch_stream.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "calque/base/hash.h"
 
 namespace calque {
@@ -14,46 +17,118 @@ BatchStream::BatchStream(BatchStreamOptions options, Tokenizer tokenizer, DataCa
   open_epoch();
 }
 
+BatchStream::Shard BatchStream::open_shard(const TokenStoreOptions& store_options) {
+  Shard shard;
+  // All sampled epochs share one file, which each epoch overwrites, so that they do not fill the cache.
+  const auto path = options_.sampled.empty() ? cache_.folder() / "sampled.tokens" : options_.sampled;
+  shard.store = std::make_unique<TokenStore>(
+      options_.sampling > 0 ? cache_.tokens_at(path, options_.corpus, tokenizer_, store_options)
+                            : cache_.tokens(options_.corpus, tokenizer_, store_options));
+  BatchSamplerOptions sampler_options;
+  sampler_options.batch_tokens = options_.batch_tokens / options_.shards;
+  sampler_options.seed = store_options.shard == 0
+                             ? options_.seed
+                             : mix(options_.seed, static_cast<uint64_t>(store_options.shard));
+  for (const CorpusPart& part : options_.corpus) sampler_options.weights.push_back(part.weight);
+  shard.sampler = std::make_unique<BatchSampler>(
+      *shard.store,
+      shard.store->is_text() ? text_format(tokenizer_) : pair_format(tokenizer_, options_.prompt),
+      sampler_options);
+  return shard;
+}
+
 void BatchStream::open_epoch() {
-  if (store_ && options_.sampling == 0) return;
+  if (!shards_.empty() && options_.sampling == 0) return;
   TokenStoreOptions store_options;
   store_options.max_tokens = options_.max_tokens;
   store_options.sampling = options_.sampling;
   store_options.sampling_seed = mix(options_.seed, static_cast<uint64_t>(epoch_));
-  sampler_.reset();
-  // All sampled epochs share one file, which each epoch overwrites, so that they do not fill the cache.
-  const auto path = options_.sampled.empty() ? cache_.folder() / "sampled.tokens" : options_.sampled;
-  store_ = std::make_unique<TokenStore>(
-      options_.sampling > 0 ? cache_.tokens_at(path, options_.corpus, tokenizer_, store_options)
-                            : cache_.tokens(options_.corpus, tokenizer_, store_options));
-  BatchSamplerOptions sampler_options;
-  sampler_options.batch_tokens = options_.batch_tokens;
-  sampler_options.seed = options_.seed;
-  for (const CorpusPart& part : options_.corpus) sampler_options.weights.push_back(part.weight);
-  sampler_ = std::make_unique<BatchSampler>(
-      *store_, store_->is_text() ? text_format(tokenizer_) : pair_format(tokenizer_, options_.prompt),
-      sampler_options);
+  store_options.shards = options_.shards;
+  shards_.clear();
+  const int64_t first = options_.shards > 1 ? options_.rank : 0;
+  for (int64_t shard = first; shard < options_.shards; shard += options_.ranks) {
+    store_options.shard = shard;
+    shards_.push_back(open_shard(store_options));
+  }
+  if (options_.shards > 1) set_epoch_steps(epoch_steps());
+}
+
+void BatchStream::set_epoch_steps(int64_t steps) {
+  if (options_.shards == 1) return;
+  shared_epoch_steps_ = steps;
+  seek();
+}
+
+// Where each shard is after as many steps as the run has made.
+void BatchStream::seek() {
+  for (Shard& shard : shards_) {
+    shard.epoch = 0;
+    shard.step = epoch_ * shared_epoch_steps_ + step_;
+    while (shard.step >= shard.sampler->steps(shard.epoch)) shard.step -= shard.sampler->steps(shard.epoch++);
+  }
+}
+
+int64_t BatchStream::epoch_steps() const {
+  int64_t most = 0;
+  for (const Shard& shard : shards_) most = std::max(most, shard.sampler->steps(epoch_));
+  return most;
 }
 
 double BatchStream::epoch_rows() const {
   double rows = 0;
-  for (const LengthGroup& group : store_->groups()) {
-    rows += static_cast<double>(sampler_->format().rows(group.tokens, 0)) * static_cast<double>(group.count) *
-            options_.corpus[group.part].weight;
+  for (const Shard& shard : shards_) {
+    for (const LengthGroup& group : shard.store->groups()) {
+      rows += static_cast<double>(shard.sampler->format().rows(group.tokens, 0)) *
+              static_cast<double>(group.count) * options_.corpus[group.part].weight;
+    }
   }
   return rows;
 }
 
+int64_t BatchStream::pairs() const {
+  return std::accumulate(shards_.begin(), shards_.end(), int64_t{0},
+                         [](int64_t sum, const Shard& shard) { return sum + shard.store->pairs(); });
+}
+
+int64_t BatchStream::skipped_long() const {
+  return std::accumulate(shards_.begin(), shards_.end(), int64_t{0},
+                         [](int64_t sum, const Shard& shard) { return sum + shard.store->skipped_long(); });
+}
+
+int64_t BatchStream::skipped_empty() const {
+  return std::accumulate(shards_.begin(), shards_.end(), int64_t{0},
+                         [](int64_t sum, const Shard& shard) { return sum + shard.store->skipped_empty(); });
+}
+
 Batch BatchStream::next() {
-  while (step_ >= sampler_->steps(epoch_)) {
+  const auto steps = [&] { return options_.shards > 1 ? shared_epoch_steps_ : epoch_steps(); };
+  while (step_ >= steps()) {
     step_ = 0;
     ++epoch_;
     open_epoch();
   }
-  const auto share = share_of(sampler_->pairs(epoch_, step_), options_.rank, options_.ranks);
-  Batch batch = make_batch(*store_, sampler_->format(), share);
-  batch.place = {epoch_, step_, sampler_->steps(epoch_)};
+  Batch batch = options_.shards > 1 ? next_of_shards() : next_share();
+  batch.place = {epoch_, step_, steps()};
   ++step_;
+  return batch;
+}
+
+Batch BatchStream::next_share() const {
+  const Shard& all = shards_.front();
+  return make_batch(*all.store, all.sampler->format(),
+                    share_of(all.sampler->pairs(epoch_, step_), options_.rank, options_.ranks));
+}
+
+Batch BatchStream::next_of_shards() {
+  Batch batch;
+  for (Shard& shard : shards_) {
+    for (const int64_t pair : shard.sampler->pairs(shard.epoch, shard.step))
+      batch.add(shard.sampler->format(), shard.store->source(pair), shard.store->target(pair));
+    if (++shard.step == shard.sampler->steps(shard.epoch)) {
+      ++shard.epoch;
+      shard.step = 0;
+    }
+  }
   return batch;
 }
 

@@ -9,6 +9,10 @@ Fields fields(DataConfig& c) {
       items("test", c.test, "pairs", "test data, to evaluate the trained model"),
       field("max_tokens", c.max_tokens, at_least(2),
             "maximum length of a pair (source plus target tokens); longer pairs are left out of training"),
+      field("shards", c.shards, at_least(1),
+            "parts that the tokenised training data is kept in, for corpora larger than a machine: each "
+            "process "
+            "opens its own alone. 1: every process opens all of it"),
   };
 }
 

@@ -98,6 +98,7 @@ class Builder {
       for (bool more = true; more;) {
         block.clear();
         while (block.size() < block_pairs && (more = reader.next(pair))) {
+          if (pair.line % options_.shards != options_.shard) continue;
           block.push_back(
               {clean_text(pair.source), clean_text(pair.target), static_cast<uint32_t>(pair.line)});
         }
@@ -105,7 +106,7 @@ class Builder {
         progress.advance(reader.bytes_read() - reported_bytes);  // mutate: display only
         reported_bytes = reader.bytes_read();                    // mutate: display only
       }
-      skipped_empty_ += reader.skipped_empty();
+      if (options_.shard == 0) skipped_empty_ += reader.skipped_empty();  // of all shards
     }
     const auto pairs = [](uint64_t count) {
       return format_count(static_cast<int64_t>(count)) + (count == 1 ? " pair" : " pairs");
@@ -273,6 +274,10 @@ uint64_t token_store_key(const Corpus& corpus, const Tokenizer& tokenizer, const
   hasher.add_value(options.max_tokens);
   hasher.add_value(options.sampling);
   hasher.add_value(options.sampling > 0 ? options.sampling_seed : 0);
+  if (options.shards > 1) {
+    hasher.add_value(options.shard);
+    hasher.add_value(options.shards);
+  }
   return hasher.value();
 }
 

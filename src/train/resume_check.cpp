@@ -14,7 +14,7 @@ void flatten(const Fields& fields, const std::string& prefix,
     if (!field.children.empty()) {
       flatten(field.children, prefix + field.name + ".", values);
     } else {
-      values.emplace_back(prefix + field.name, YAML::Dump(field.write({})));
+      values.emplace_back(prefix + field.name, YAML::Dump(field.write(".")));  // paths in one form
     }
   }
 }
@@ -27,7 +27,11 @@ constexpr std::string_view free_keys[] = {
     "model.dropout",        "model.lora.dropout", "model.init_from",    "model.base_lr_scale",
     "model.layer_lr_decay", "tokenizer.path",     "tokenizer.sampling", "model.size"};
 // Outside these sections, these may not change either.
-constexpr std::string_view fixed_keys[] = {"seed", "data.max_tokens", "train.batch_tokens", "train.optimizer",
+constexpr std::string_view fixed_keys[] = {"seed",
+                                           "data.max_tokens",
+                                           "data.shards",
+                                           "train.batch_tokens",
+                                           "train.optimizer",
                                            "distributed.local_steps"};
 
 template <class List>

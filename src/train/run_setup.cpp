@@ -31,6 +31,7 @@ BatchStreamOptions stream_options(const RunConfig& config) {
   options.prompt = config.model.prompt;
   options.sampling = config.tokenizer.sampling;
   options.seed = static_cast<uint64_t>(config.seed);
+  options.shards = config.data.shards;
   return options;
 }
 
@@ -114,10 +115,12 @@ std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& to
                     config.data.max_tokens, longest, model.context_length),
         "raise model.context_length or lower data.max_tokens");
   }
-  if (longest > config.train.batch_tokens) {
-    throw UserError(fmt::format("train.batch_tokens={} is too small for data.max_tokens={}, which makes "
+  if (longest > config.train.batch_tokens / config.data.shards) {
+    const std::string shared =
+        config.data.shards > 1 ? fmt::format(", shared by data.shards={},", config.data.shards) : "";
+    throw UserError(fmt::format("train.batch_tokens={}{} is too small for data.max_tokens={}, which makes "
                                 "sequences of up to {} tokens",
-                                config.train.batch_tokens, config.data.max_tokens, longest),
+                                config.train.batch_tokens, shared, config.data.max_tokens, longest),
                     "raise train.batch_tokens or lower data.max_tokens");
   }
   auto decoder = std::make_shared<Decoder>(model);
@@ -127,6 +130,27 @@ std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& to
   decoder->gradient_checkpointing = config.train.gradient_checkpointing;
   if (training_precision(config.train, device) == Precision::bfloat16) decoder->use_bfloat16_products();
   return decoder;
+}
+
+void check_shards(const RunConfig& config, int processes) {
+  if (config.data.shards == 1) return;
+  if (config.data.shards < processes) {
+    throw UserError(
+        fmt::format("data.shards={} is less than the number of processes, {}", config.data.shards, processes),
+        fmt::format("data.shards={} gives each process one", processes));
+  }
+  if (config.tokenizer.sampling > 0)
+    throw UserError("tokenizer.sampling and data.shards exclude each other",
+                    "sampled tokens are made anew in every epoch");
+}
+
+Tokenizer shared_tokenizer(ProcessGroup& group, const std::function<Tokenizer()>& choose) {
+  std::optional<Tokenizer> own;
+  const std::string model = group.from_first([&] {
+    own = choose();
+    return own->serialized();
+  });
+  return own ? *own : Tokenizer::from_bytes(model, "the tokenizer of rank 0");
 }
 
 Tokenizer choose_tokenizer(const RunConfig& config, DataCache& cache) {

@@ -56,7 +56,9 @@ class TrainingLoop {
         recorder_(open_recorder()),
         cache_(options.cache(), num_threads()),
         limits_(config.train),
-        tokenizer_(shared_tokenizer()),
+        tokenizer_(shared_tokenizer(
+            group_,
+            [&] { return options.resume ? resume_configuration() : choose_tokenizer(config_, cache_); })),
         device_(choose_device(config.train.device)),
         trainer_(shared_model(), config.train, static_cast<uint64_t>(config.seed), device_, config_.finetune,
                  {options.group, config.distributed}) {
@@ -85,10 +87,12 @@ class TrainingLoop {
     std::optional<BatchStream> stream;
     group_.everywhere_in_turn(
         [&] { stream.emplace(stream_settings, tokenizer_, cache_, at.epoch, at.epoch_step); });
+    stream->set_epoch_steps(largest(stream->epoch_steps()));
+    const CorpusCounts counts = count_pairs(*stream);
     group_.everywhere([&] {
       if (!recorder_) return;
       recorder_->start(config_, tokenizer_, state_);
-      announce(*stream);
+      announce(counts);
       recorder_->start_metrics(config_, trainer_, state_);
     });
     group_.set_timeout(config_.distributed.timeout_seconds);
@@ -103,16 +107,6 @@ class TrainingLoop {
       if (group_.is_first()) recorder = std::make_unique<RunRecorder>(config_, options_);
     });
     return recorder;
-  }
-
-  // Rank 0 loads or trains it; the others get its bytes.
-  Tokenizer shared_tokenizer() {
-    std::optional<Tokenizer> own;
-    const std::string model = group_.from_first([&] {
-      own = options_.resume ? resume_configuration() : choose_tokenizer(config_, cache_);
-      return own->serialized();
-    });
-    return own ? *own : Tokenizer::from_bytes(model, "the tokenizer of rank 0");
   }
 
   std::shared_ptr<Decoder> shared_model() {
@@ -182,17 +176,32 @@ class TrainingLoop {
     check("data.valid", identity_.valid_hash, state_.valid_hash);
   }
 
-  void announce(const BatchStream& stream) {
+  int64_t largest(int64_t own) const {
+    return group_.gather(torch::tensor({own}, torch::kInt64)).max().item<int64_t>();
+  }
+
+  struct CorpusCounts {
+    int64_t pairs, skipped_long, skipped_empty, epoch_steps;
+  };
+  // Of the whole corpus: with shards, each rank knows its own.
+  CorpusCounts count_pairs(const BatchStream& stream) const {
+    const std::vector<double> own = {static_cast<double>(stream.pairs()),
+                                     static_cast<double>(stream.skipped_long()),
+                                     static_cast<double>(stream.skipped_empty())};
+    const auto all = config_.data.shards > 1 ? group_.sum(own) : own;
+    return {std::llround(all[0]), std::llround(all[1]), std::llround(all[2]), largest(stream.epoch_steps())};
+  }
+
+  void announce(const CorpusCounts& corpus) {
     const int64_t all = trainer_.decoder().parameter_count(), trained = trainer_.trained_parameter_count();
-    const TokenStore& store = stream.store();
     log::info("{}: {} parameters{}, {} pairs, {} steps per epoch{}", config_.run, format_count(all),
               trained < all ? fmt::format(", {} of them trained", format_count(trained)) : "",
-              format_count(store.pairs()), format_count(stream.epoch_steps()),
+              format_count(corpus.pairs), format_count(corpus.epoch_steps),
               group_.is_alone() ? "" : fmt::format(", {} processes", group_.size()));
-    if (store.skipped_long() + store.skipped_empty() > 0) {
+    if (corpus.skipped_long + corpus.skipped_empty > 0) {
       log::warn("data.train: {} pairs longer than data.max_tokens={} and {} with an empty side are left out",
-                format_count(store.skipped_long()), config_.data.max_tokens,
-                format_count(store.skipped_empty()));
+                format_count(corpus.skipped_long), config_.data.max_tokens,
+                format_count(corpus.skipped_empty));
     }
     if (validator_->skipped() > 0)
       log::warn("data.valid: {} pairs longer than data.max_tokens={} or with an empty side are left out",
@@ -380,6 +389,7 @@ TrainingResult train(const RunConfig& config, const TrainingOptions& options) {
   group.everywhere([&] {
     if (config.data.train.empty()) throw UserError("data.train is empty: there is nothing to train on");
     check_data_files(config.data);
+    check_shards(config, group.size());
   });
   if (group.is_first()) {
     for (const std::string& warning : config_warnings(config)) log::warn("{}", warning);

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "calque/data/batch_summary.h"
 #include "data/small_corpus.h"
 
@@ -154,6 +157,91 @@ TEST_F(BatchStreamTest, ASummaryCountsOneEpoch) {
   const auto nothing = BatchSummary{}.to_json();
   for (const auto& [key, value] : nothing.items()) EXPECT_EQ(value, 0) << key;
   EXPECT_EQ(BatchSummary{}.seconds, 0);
+}
+
+namespace {
+
+std::vector<std::vector<int64_t>> pairs_of(const Batch& batch) {
+  std::vector<std::vector<int64_t>> all;
+  for (int64_t i = 0; i < batch.pairs(); ++i)
+    all.emplace_back(batch.tokens.begin() + batch.offsets[static_cast<size_t>(i)],
+                     batch.tokens.begin() + batch.offsets[static_cast<size_t>(i) + 1]);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+}  // namespace
+
+class SharedBatches : public BatchStreamTest {
+ protected:
+  // The pairs of the first steps, of all ranks together.
+  std::vector<std::vector<std::vector<int64_t>>> steps_of(int ranks, int steps, int64_t epoch = 0,
+                                                          int64_t first = 0) {
+    std::vector<BatchStream> streams;
+    options_.ranks = ranks;
+    int64_t longest = 0;
+    for (options_.rank = 0; options_.rank < ranks; ++options_.rank) {
+      streams.push_back(stream(epoch, first));
+      longest = std::max(longest, streams.back().epoch_steps());
+    }
+    for (BatchStream& one : streams) one.set_epoch_steps(longest);
+    std::vector<std::vector<std::vector<int64_t>>> all(static_cast<size_t>(steps));
+    for (auto& step : all) {
+      Batch::Place place;
+      for (BatchStream& one : streams) {
+        const Batch batch = one.next();
+        EXPECT_TRUE(&one == &streams.front() || batch.place.step == place.step);
+        place = batch.place;
+        const auto pairs = pairs_of(batch);
+        step.insert(step.end(), pairs.begin(), pairs.end());
+      }
+      std::sort(step.begin(), step.end());
+    }
+    return all;
+  }
+};
+
+TEST_F(SharedBatches, RanksTogetherHaveTheBatchesOfOne) {
+  const auto alone = steps_of(1, 20);
+  for (const int ranks : {2, 3, 5}) EXPECT_EQ(steps_of(ranks, 20), alone) << ranks;
+}
+
+TEST_F(SharedBatches, WithShardsToo) {
+  options_.corpus = {tsv_part(folder_.write("a.tsv", small_tsv(61)), 1)};  // shards of unequal size
+  options_.shards = 4;
+  options_.batch_tokens = 600;
+  const auto alone = steps_of(1, 40);
+  for (const int ranks : {2, 3, 4}) EXPECT_EQ(steps_of(ranks, 40), alone) << ranks;
+  // Any step is found directly.
+  const int64_t epoch_steps = stream().epoch_steps();
+  for (const int64_t step : {int64_t{1}, epoch_steps - 1, epoch_steps, 3 * epoch_steps + 1}) {
+    EXPECT_EQ(steps_of(2, 1, step / epoch_steps, step % epoch_steps)[0], alone[static_cast<size_t>(step)]);
+  }
+}
+
+TEST_F(SharedBatches, ShardsAreTheWholeCorpusAndAProcessOpensItsOwnAlone) {
+  options_.corpus = {tsv_part(folder_.write("a.tsv", small_tsv(61)), 1)};
+  options_.shards = 4;
+  options_.batch_tokens = 600;
+  options_.ranks = 2;
+  const int64_t first = stream().pairs();
+  options_.rank = 1;
+  EXPECT_EQ(first + stream().pairs(), 61);
+  EXPECT_EQ(std::abs(first - stream().pairs()), 1);
+}
+
+TEST(ShareOf, SharesHaveAboutAsManyTokens) {
+  std::vector<int64_t> sorted_by_length(64);
+  std::iota(sorted_by_length.begin(), sorted_by_length.end(), 1);
+  std::vector<int64_t> sums;
+  for (int rank = 0; rank < 4; ++rank) {
+    const auto share = share_of(sorted_by_length, rank, 4);
+    EXPECT_EQ(share.size(), 16U);
+    sums.push_back(std::accumulate(share.begin(), share.end(), int64_t{0}));
+  }
+  EXPECT_THAT(sums, testing::Each(520));
+  EXPECT_THAT(share_of({7, 8, 9}, 1, 2), testing::ElementsAre(8, 9));
+  EXPECT_THAT(share_of({7, 8, 9}, 0, 2), testing::ElementsAre(7));
 }
 
 }  // namespace calque

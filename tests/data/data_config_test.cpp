@@ -9,7 +9,7 @@ namespace calque {
 
 TEST(DataConfig, NumbersHaveTheirLimits) {
   DataConfig config;
-  expect_bounds(fields(config), {{"max_tokens", "2", "1"}});
+  expect_bounds(fields(config), {{"max_tokens", "2", "1"}, {"shards", "1", "0"}});
   CorpusPart part;
   expect_bounds(fields(part), {{"columns", "[1, 2]", "[0, 2]"},
                                {"columns", "[1, 1000]", "[1, 1001]"},

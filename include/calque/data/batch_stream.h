@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include "calque/data/batch.h"
 #include "calque/data/batch_sampler.h"
@@ -22,6 +23,7 @@ struct BatchStreamOptions {
   uint64_t seed = 1;
   int rank = 0;  // of the processes that share out each batch
   int ranks = 1;
+  int64_t shards = 1;                  // above 1: a process opens every Nth shard, and draws from these alone
   std::filesystem::path sampled = {};  // token file with a sampling tokenizer; empty: in the cache
 };
 
@@ -30,24 +32,39 @@ class BatchStream {
   // Starts at step `step` of `epoch`. Keeps a reference to the cache.
   BatchStream(BatchStreamOptions options, Tokenizer tokenizer, DataCache& cache, int64_t epoch, int64_t step);
 
+  // With shards, an epoch is as long as that of the largest shard, which another process may have: the
+  // largest epoch_steps() of all processes. Smaller shards begin their next epoch earlier.
+  void set_epoch_steps(int64_t steps);
+
   Batch next();
 
-  // The following describe the current epoch.
-  int64_t pairs() const { return store_->pairs(); }
+  // The following describe the current epoch, of what this process has opened.
+  int64_t pairs() const;
+  int64_t skipped_long() const;
+  int64_t skipped_empty() const;
   double epoch_rows() const;  // includes the weights of the corpus parts
-  int64_t epoch_steps() const { return sampler_->steps(epoch_); }
-  const TokenStore& store() const { return *store_; }
+  int64_t epoch_steps() const;
+  const TokenStore& store() const { return *shards_.front().store; }  // the first shard's
 
  private:
+  struct Shard {
+    std::unique_ptr<TokenStore> store;
+    std::unique_ptr<BatchSampler> sampler;
+    int64_t epoch = 0, step = 0;  // of its next batch
+  };
   void open_epoch();
+  Shard open_shard(const TokenStoreOptions& store_options);
+  void seek();
+  Batch next_share() const;  // of a batch that all processes know
+  Batch next_of_shards();
 
   BatchStreamOptions options_;
   Tokenizer tokenizer_;
   DataCache& cache_;
   int64_t epoch_;
   int64_t step_;
-  std::unique_ptr<TokenStore> store_;
-  std::unique_ptr<BatchSampler> sampler_;
+  std::vector<Shard> shards_;       // this process's; a single one holds everything
+  int64_t shared_epoch_steps_ = 0;  // with several shards
 };
 
 }  // namespace calque

@@ -12,6 +12,7 @@ struct DataConfig {
   Corpus valid;
   Corpus test;
   int64_t max_tokens = 256;
+  int64_t shards = 1;
 };
 Fields fields(DataConfig& config);
 

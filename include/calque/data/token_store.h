@@ -20,6 +20,8 @@ struct TokenStoreOptions {
   int64_t max_tokens = 256;  // longer pairs (source plus target tokens) are left out and counted
   double sampling = 0;       // see Tokenizer::encode_sampled; 0: off
   uint64_t sampling_seed = 0;
+  int64_t shard = 0;  // of `shards`: the pairs at every Nth line
+  int64_t shards = 1;
   int threads = 2;                           // mutate: speed only
   std::optional<uint64_t> corpus_hash = {};  // if already known
 };

@@ -3,12 +3,14 @@
 
 #include <torch/types.h>
 
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "calque/data/batch_stream.h"
 #include "calque/data/data_cache.h"
 #include "calque/data/tokenizer.h"
+#include "calque/distributed/process_group.h"
 #include "calque/model/decoder.h"
 #include "calque/runs/run_config.h"
 #include "calque/train/optimizer.h"
@@ -27,8 +29,14 @@ struct ValidationBatches {
 };
 ValidationBatches validation_batches(const RunConfig& config, const Tokenizer& tokenizer, DataCache& cache);
 
+// With several processes each needs a shard of its own.
+void check_shards(const RunConfig& config, int processes);
+
 // The base model's tokenizer where the run starts from one, else the configured one.
 Tokenizer choose_tokenizer(const RunConfig& config, DataCache& cache);
+
+// Rank 0's, which it loads or trains; the other ranks get its bytes.
+Tokenizer shared_tokenizer(ProcessGroup& group, const std::function<Tokenizer()>& choose);
 
 // The model with its weights initialised, or taken from the base model and frozen or adapted as configured.
 // Lengths that fit neither the model nor a batch are refused by their keys.
