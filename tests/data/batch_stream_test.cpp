@@ -184,6 +184,8 @@ class SharedBatches : public BatchStreamTest {
       streams.push_back(stream(epoch, first));
       longest = std::max(longest, streams.back().epoch_steps());
     }
+    options_.rank = 0;
+    options_.ranks = 1;
     for (BatchStream& one : streams) one.set_epoch_steps(longest);
     std::vector<std::vector<std::vector<int64_t>>> all(static_cast<size_t>(steps));
     for (auto& step : all) {
