@@ -172,11 +172,13 @@ void ProcessGroup::fail(const std::exception& reason) {
 void ProcessGroup::Pending::wait() {
   if (!work_) return;
   ProcessGroup& group = work_->group;
+  const auto started = std::chrono::steady_clock::now();
   try {
     work_->work->wait(milliseconds(group.timeout_seconds_));
   } catch (const std::exception& error) {
     group.fail(error);
   }
+  group.waited_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   work_.reset();
 }
 

@@ -33,6 +33,7 @@ MetricsLog::MetricsLog(const RunFolder& folder, const RunConfig& config, const D
                        const TrainerState& state, const RunState& run, int ranks)
     : file_(folder.metrics()),
       config_(config.train),
+      ranks_(ranks),
       decoder_(decoder),
       limit_flops_(ranks * measure_matrix_speed(
                                decoder.config(), std::min(config.train.batch_tokens, limit_rows),
@@ -73,11 +74,14 @@ std::string MetricsLog::progress_line(const Step& step, const TrainerState& stat
   const double loss = window_.labels > 0 ? window_.loss / window_.labels : std::nan("");
   const double left =
       step.fraction_done > 0 ? step.run_seconds * (1 - step.fraction_done) / step.fraction_done : 0;
+  const std::string waiting =
+      ranks_ > 1 ? fmt::format(" · {:.0f} % communication", 100 * window_.communication / window_.seconds)
+                 : "";
   return fmt::format(
       "step {} · {} left · loss {:.3f} · {} tokens/s · epoch {:.2f} · learning rate {:.2g} · "
-      "{:.0f} % of peak FLOP/s",
+      "{:.0f} % of peak FLOP/s{}",
       format_count(state.step), format_seconds(left), loss, format_count(std::llround(window_speed())),
-      state.epochs(), step.learning_rate, fraction_of_limit() * 100);
+      state.epochs(), step.learning_rate, fraction_of_limit() * 100, waiting);
 }
 
 void MetricsLog::record_step(const Step& step, const TrainerState& state) {
@@ -88,18 +92,20 @@ void MetricsLog::record_step(const Step& step, const TrainerState& state) {
   window_.tokens += static_cast<double>(step.result.rows);
   window_.seconds += step.step_seconds + step.waited_seconds;
   window_.waited += step.waited_seconds;
+  window_.communication += step.communication_seconds;
   if (is_older(last_live_line_, live_line_seconds))  // mutate: shows nothing without a terminal
     show_live_line(progress_line(step, state));      // mutate: the same
   if (state.step / config_.log_every == logged_step_ / config_.log_every) return;
   logged_step_ = state.step;
   const double loss = window_.labels > 0 ? window_.loss / window_.labels : std::nan("");
-  record(state, step.run_seconds,
-         {{"loss", std::isfinite(loss) ? json(loss) : json()},
-          {"learning_rate", step.learning_rate},
-          {"gradient_norm", step.result.skipped ? json() : json(step.result.gradient_norm)},
-          {"tokens_per_second", window_speed()},
-          {"share_of_limit", fraction_of_limit()},
-          {"waited_seconds", window_.waited}});
+  json values = {{"loss", std::isfinite(loss) ? json(loss) : json()},
+                 {"learning_rate", step.learning_rate},
+                 {"gradient_norm", step.result.skipped ? json() : json(step.result.gradient_norm)},
+                 {"tokens_per_second", window_speed()},
+                 {"share_of_limit", fraction_of_limit()},
+                 {"waited_seconds", window_.waited}};
+  if (ranks_ > 1) values["communication_seconds"] = window_.communication;
+  record(state, step.run_seconds, values);
   if (!stderr_is_terminal() && is_older(last_plain_line_, plain_line_seconds))
     log::info("{}", progress_line(step, state));
   window_ = {};

@@ -227,7 +227,7 @@ class TrainingLoop {
       if (limits_.fraction_done(trainer_.state(), state_.seconds) >= 1) return TrainingEnd::limit;
       if (config_.train.patience > 0 && state_.validations_without_gain >= config_.train.patience)
         return TrainingEnd::patience;
-      const double waited = prefetcher.waited_seconds();
+      const double waited = prefetcher.waited_seconds(), communicated = group_.waited_seconds();
       const auto round_started = Clock::now();
       double learning_rate = 0;
       const StepResult result = make_round(prefetcher, learning_rate);
@@ -235,10 +235,10 @@ class TrainingLoop {
       if (result.skipped) report_nonfinite();
       if (recorder_) {
         const double waiting = prefetcher.waited_seconds() - waited;
-        recorder_->metrics().record_step(
-            {result, learning_rate, seconds_since(round_started) - waiting, waiting,
-             limits_.fraction_done(trainer_.state(), state_.seconds), state_.seconds},
-            trainer_.state());
+        recorder_->metrics().record_step({result, learning_rate, seconds_since(round_started) - waiting,
+                                          waiting, limits_.fraction_done(trainer_.state(), state_.seconds),
+                                          state_.seconds, group_.waited_seconds() - communicated},
+                                         trainer_.state());
       }
       if (is_due(config_.train.validate_every)) validate();
       if (is_due(config_.train.checkpoint_every) && saved_step_ != trainer_.state().step) save(false);

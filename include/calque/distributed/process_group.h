@@ -40,6 +40,8 @@ class ProcessGroup {
   // work while the others wait.
   void set_timeout(double seconds) { timeout_seconds_ = seconds; }
 
+  double waited_seconds() const { return waited_seconds_; }  // in all operations so far
+
   // An operation that goes on in the background, on tensors that must live until wait().
   class Pending {
    public:
@@ -84,6 +86,7 @@ class ProcessGroup {
   World world_;
   std::unique_ptr<Connection> connection_;  // none in a world of one
   double timeout_seconds_;
+  double waited_seconds_ = 0;
 };
 
 }  // namespace calque

@@ -26,6 +26,7 @@ class MetricsLog {
     double learning_rate;
     double step_seconds, waited_seconds;  // computing, and waiting for the batch
     double fraction_done, run_seconds;
+    double communication_seconds = 0;  // of step_seconds: waiting for other ranks
   };
   void record_step(const Step& step, const TrainerState& state);
   void record(const TrainerState& state, double run_seconds, const nlohmann::json& values);
@@ -39,11 +40,12 @@ class MetricsLog {
 
   std::filesystem::path file_;
   const TrainConfig config_;
+  int ranks_;
   const Decoder& decoder_;
   double limit_flops_;  // of the matrix products of all ranks, which are taken to be alike
   std::unique_ptr<EventFile> events_;
   struct {
-    double loss = 0, labels = 0, tokens = 0, seconds = 0, waited = 0;
+    double loss = 0, labels = 0, tokens = 0, seconds = 0, waited = 0, communication = 0;
   } window_;             // since the last line
   int64_t logged_step_;  // of the last line
   std::chrono::steady_clock::time_point last_live_line_, last_plain_line_;
