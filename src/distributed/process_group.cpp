@@ -1,6 +1,7 @@
 #include "calque/distributed/process_group.h"
 
 #include <ATen/ATen.h>
+#include <c10/util/Logging.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,6 +43,7 @@ std::string name_of_this_process() {
 }
 
 c10::intrusive_ptr<c10d::Store> connect_store(const World& world) {
+  FLAGS_caffe2_log_level = 2;  // errors alone: c10d warns of hosts without a name
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(world.port);
   options.isServer = world.is_first() && !world.has_agent;

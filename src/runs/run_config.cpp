@@ -47,21 +47,11 @@ void resolve(RunConfig& config) {
   if (t.steps == 0 && t.epochs == 0 && t.tokens == 0 && t.minutes.value == 0) t.steps = default_steps;
 }
 
-// With local steps the weights are only known between rounds.
 void check_distributed(const DistributedConfig& config, const TrainConfig& train) {
-  if (config.local_steps == 1) return;
-  for (const auto& [key, value] : {std::pair("steps", train.steps),
-                                   {"validate_every", train.validate_every},
-                                   {"checkpoint_every", train.checkpoint_every}}) {
-    if (value % config.local_steps == 0) continue;
-    throw UserError(
-        fmt::format("train.{}={} is not a multiple of distributed.local_steps={}", key, value,
-                    config.local_steps),
-        fmt::format("train.{}={} is", key, (value / config.local_steps + 1) * config.local_steps));
-  }
-  if (train.ema_decay > 0)
+  if (config.local_steps > 1 && train.ema_decay > 0) {
     throw UserError("train.ema_decay and distributed.local_steps exclude each other",
                     "averaging over processes has a similar effect");
+  }
 }
 
 void check_consistency(const RunConfig& config) {

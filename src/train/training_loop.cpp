@@ -227,6 +227,7 @@ class TrainingLoop {
       if (limits_.fraction_done(trainer_.state(), state_.seconds) >= 1) return TrainingEnd::limit;
       if (config_.train.patience > 0 && state_.validations_without_gain >= config_.train.patience)
         return TrainingEnd::patience;
+      round_start_ = trainer_.state().step;
       const double waited = prefetcher.waited_seconds(), communicated = group_.waited_seconds();
       const auto round_started = Clock::now();
       double learning_rate = 0;
@@ -248,7 +249,8 @@ class TrainingLoop {
 
   StepResult make_round(Prefetcher& prefetcher, double& learning_rate) {
     std::vector<StepResult> results;
-    const int64_t steps = group_.is_alone() ? 1 : config_.distributed.local_steps;
+    int64_t steps = group_.is_alone() ? 1 : config_.distributed.local_steps;
+    if (config_.train.steps > 0) steps = std::min(steps, config_.train.steps - trainer_.state().step);
     for (int64_t i = 0; i < steps; ++i) {
       const double done = limits_.fraction_done(trainer_.state(), state_.seconds);
       learning_rate =
@@ -258,7 +260,10 @@ class TrainingLoop {
     return trainer_.end_round(results);
   }
 
-  bool is_due(int64_t every) const { return every > 0 && trainer_.state().step % every == 0; }
+  // With local steps: at the end of the round in which it was due.
+  bool is_due(int64_t every) const {
+    return every > 0 && trainer_.state().step / every > round_start_ / every;
+  }
 
   void report_nonfinite() {
     const TrainerState& at = trainer_.state();
@@ -358,6 +363,7 @@ class TrainingLoop {
   std::optional<Validator> validator_;
   RankIdentity identity_;
   RunState state_;
+  int64_t round_start_ = 0;  // the step before the present round
   int64_t saved_step_ = -1;
 };
 
