@@ -200,6 +200,7 @@ class TrainingLoop {
     for (;;) {
       const double done = limits_.fraction_done(trainer_.state(), state_.seconds);
       if (done >= 1) return TrainingEnd::limit;
+      if (done >= options_.pause_at) return TrainingEnd::paused;
       if (config_.train.patience > 0 && state_.validations_without_gain >= config_.train.patience)
         return TrainingEnd::patience;
       const double learning_rate =
@@ -214,6 +215,7 @@ class TrainingLoop {
           {*batch, result, learning_rate, seconds_since(step_started), prefetcher.waited_seconds() - waited,
            limits_.fraction_done(trainer_.state(), state_.seconds), state_.seconds},
           trainer_.state());
+      if (options_.after_step) options_.after_step(trainer_.state(), state_.seconds, result.loss);
       if (is_due(config_.train.validate_every)) validate(metrics);
       if (is_due(config_.train.checkpoint_every) && saved_step_ != trainer_.state().step) save(false);
       if (interrupt.requested()) return TrainingEnd::interrupted;
@@ -303,6 +305,8 @@ class TrainingLoop {
     if (end == TrainingEnd::interrupted) {
       log::info("interrupted after step {}; everything is saved: `calque resume {}` continues",
                 format_count(step), config_.run);
+    } else if (end == TrainingEnd::paused) {
+      log::info("paused after step {}; everything is saved", format_count(step));
     } else {
       log::info("done after step {} ({})", format_count(step),
                 end == TrainingEnd::patience
@@ -331,12 +335,11 @@ class TrainingLoop {
 }  // namespace
 
 json TrainingResult::to_json() const {
+  constexpr const char* end_names[] = {"limit", "patience", "interrupted", "paused"};
   json all = trainer.to_json();
   all.update(state.to_json());
   all.update({{"run", run.filename().string()},
-              {"end", end == TrainingEnd::limit      ? "limit"
-                      : end == TrainingEnd::patience ? "patience"
-                                                     : "interrupted"},
+              {"end", end_names[static_cast<size_t>(end)]},
               {"reason", reason},
               {"minutes", state.seconds / 60},
               {"parameters", parameters},
