@@ -8,6 +8,7 @@
 #include "calque/base/config.h"
 #include "calque/base/hash.h"
 #include "calque/base/units.h"
+#include "calque/data/permutation.h"
 
 namespace calque {
 namespace {
@@ -117,14 +118,14 @@ class SpaceReader {
   std::set<std::string> taken_, here_;
 };
 
-// The fractional part of an additive recurrence with the generalised golden ratio (Roberts, 2018): in every
-// dimension, and jointly, successive draws fill the largest gaps.
-double spread(uint64_t seed, int64_t draw, size_t dimension, size_t dimensions) {
-  double ratio = 1;
-  for (int i = 0; i < 60; ++i) ratio = std::pow(1 + ratio, 1 / (static_cast<double>(dimensions) + 1));
-  const double offset = static_cast<double>(mix(seed, dimension) >> 11) * 0x1p-53;
-  const double at = offset + static_cast<double>(draw) * std::pow(ratio, -static_cast<double>(dimension + 1));
-  return at - std::floor(at);
+// In [0, 1). A Latin hypercube (McKay et al., 1979) per block of draws: in each dimension, every eighth of
+// the range is drawn from once.
+double spread(uint64_t seed, int64_t draw, size_t dimension) {
+  constexpr int64_t block = 8;
+  const uint64_t key = mix(seed, dimension, static_cast<uint64_t>(draw / block));
+  const auto stratum = static_cast<double>(Permutation(block, key)(draw % block));
+  const double inside = static_cast<double>(mix(key, static_cast<uint64_t>(draw)) >> 11) * 0x1p-53;
+  return (stratum + inside) / block;
 }
 
 // Three digits are enough to tell settings apart, and short enough to read.
@@ -155,7 +156,7 @@ std::vector<std::string> SearchSpace::sample(uint64_t seed, int64_t draw) const 
   std::vector<std::string> settings;
   for (size_t i = 0; i < dimensions_.size(); ++i) {
     const Dimension& d = dimensions_[i];
-    const double at = spread(seed, draw, i, dimensions_.size());
+    const double at = spread(seed, draw, i);
     if (d.choices.empty()) {
       const double value =
           d.logarithmic ? d.low * std::pow(d.high / d.low, at) : d.low + (d.high - d.low) * at;

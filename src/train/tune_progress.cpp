@@ -21,15 +21,15 @@ void TuneProgress::show(const Step& step, QuietLog& quiet) {
     return;
   shown_ = Clock::now();
   const Trial& trial = state_.trials[step.trial];
-  const bool by_time = state_.unit == BudgetUnit::seconds;
-  const double amount = by_time ? step.seconds : static_cast<double>(step.at.step);
-  const double before = trial.results.empty() ? 0 : trial.results.back().amount(state_.unit);
-  const std::string heading =
-      fmt::format("{} · rung {} of {} · {} left · trial {}: step {}, loss {:.3f}", name_, step.rung + 1,
-                  state_.rungs().size(), format_seconds(seconds_left(amount - before)), trial.number,
-                  format_count(step.at.step), step.loss);
+  const auto steps = static_cast<double>(step.at.step);
+  const TrialResult before = trial.results.empty() ? TrialResult{} : trial.results.back();
+  const double left = seconds_left(step.seconds - before.seconds, steps - static_cast<double>(before.step));
+  const std::string heading = fmt::format("{} · rung {} of {} · {} left · trial {}: step {}, loss {:.3f}",
+                                          name_, step.rung + 1, state_.rungs().size(), format_seconds(left),
+                                          trial.number, format_count(step.at.step), step.loss);
   if (!live) return quiet.say(heading);
-  auto lines = state_.table(step.trial, budget_text(amount, state_.unit));
+  auto lines = state_.table(
+      step.trial, budget_text(state_.unit == BudgetUnit::seconds ? step.seconds : steps, state_.unit));
   lines.insert(lines.begin(), heading);
   table_.show(lines);
 }
@@ -46,7 +46,7 @@ void TuneProgress::report(const Trial& trial, size_t rung) {
   if (table_.visible()) return;
   const TrialResult& result = trial.results.back();
   const Trial& best = state_.trials[*state_.best()];
-  const double left = seconds_left(0);
+  const double left = seconds_left(0, 0);
   log::info(
       "trial {}, rung {} of {}: {:.4f} bits per byte after {} steps, {}; the best is {:.4f} (trial {}){}",
       trial.number, rung + 1, state_.rungs().size(), result.bits_per_byte, format_count(result.step),
@@ -54,10 +54,11 @@ void TuneProgress::report(const Trial& trial, size_t rung) {
       left > 0 ? "; " + format_seconds(left) + " left" : "");
 }
 
-double TuneProgress::seconds_left(double done) const {
+double TuneProgress::seconds_left(double seconds, double steps) const {
   const auto rungs = state_.rungs();
   const size_t current = state_.complete_rungs();
-  double budget = -done, trainings = 0;
+  const bool by_time = state_.unit == BudgetUnit::seconds;
+  double budget = by_time ? -seconds : -steps, trainings = 0;
   for (size_t rung = current; rung < rungs.size(); ++rung) {
     auto count = static_cast<double>(rungs[rung].trials);
     if (rung == current) {
@@ -69,10 +70,9 @@ double TuneProgress::seconds_left(double done) const {
     budget += count * (rungs[rung].budget - (rung > 0 ? rungs[rung - 1].budget : 0));
     trainings += count;
   }
-  const double seconds_per_unit = state_.unit == BudgetUnit::seconds ? 1
-                                  : trained_steps_ > 0               ? trained_seconds_ / trained_steps_
-                                                                     : 0;
-  return std::max(0.0, budget) * seconds_per_unit +
+  const double all_steps = trained_steps_ + steps;
+  const double seconds_per_step = all_steps > 0 ? (trained_seconds_ + seconds) / all_steps : 0;
+  return std::max(0.0, budget) * (by_time ? 1 : seconds_per_step) +
          (recorded_ > 0 ? other_seconds_ / recorded_ * trainings : 0);
 }
 

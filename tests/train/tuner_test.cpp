@@ -29,6 +29,7 @@ TuneOptions small_search(const TemporaryFolder& folder) {
   options.runs = folder / "runs";
   options.steps = 20;
   options.trials = 4;
+  options.seed = 2;
   options.space = folder.write("space.yaml",
                                "train.learning_rate: [1e-2, 3e-2]\n"
                                "tokenizer.vocabulary: [400, 600]\n"
@@ -142,8 +143,8 @@ TEST_F(TunerTest, ASearchIsNeverOverwrittenNorChanged) {
   options_.steps = 30;
   EXPECT_EQ(refusal(), "--steps is 20 in the search and 30 now; it cannot change on resume");
   options_.steps = {};
-  options_.seed = 2;
-  EXPECT_THAT(refusal(), HasSubstr("--seed is 1 in the search"));
+  options_.seed = 3;
+  EXPECT_THAT(refusal(), HasSubstr("--seed is 2 in the search"));
   options_.seed = {};
   options_.trials = 3;
   EXPECT_THAT(refusal(), HasSubstr("--trials is 4 in the search"));

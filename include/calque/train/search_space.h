@@ -30,7 +30,7 @@ class SearchSpace {
   SearchSpace(const std::string& yaml, const std::string& name);
 
   // The settings of one draw as overrides, "train.learning_rate=0.0013": a pure function of seed and draw.
-  // Successive draws are spread evenly over the space (a low-discrepancy sequence).
+  // Successive draws are spread evenly over each range.
   std::vector<std::string> sample(uint64_t seed, int64_t draw) const;
 
  private:

@@ -29,9 +29,9 @@ class TuneProgress {
   void report(const Trial& trial, size_t rung);  // its newest result
   void clear() { table_.clear(); }               // before a message
 
-  // Of training, and of what surrounds it, at the speed so far. `done`: of the trial that is training, in the
-  // unit of the budget.
-  double seconds_left(double done) const;
+  // Of training, and of what surrounds it, at the speed so far. `seconds` and `steps`: what the trial that is
+  // training has done of its rung.
+  double seconds_left(double seconds, double steps) const;
 
  private:
   using Clock = std::chrono::steady_clock;
