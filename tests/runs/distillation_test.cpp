@@ -96,6 +96,7 @@ TEST_F(DistillationTest, KilledAtAnyLineItContinuesThere) {
     options_.fresh = false;
     const DistillResult result = distill(teacher(), config_, options_);
     EXPECT_EQ(asked_, torn ? 3 : 2);
+    EXPECT_EQ(file("translations.tsv"), records + "none\tquatre\tthe quatre\nnone\tcinq\tthe cinq\n");
     EXPECT_EQ(result.pairs, 5);
     EXPECT_EQ(file("train.tsv"), all_translations);
   }
