@@ -12,6 +12,7 @@ constexpr int handled[] = {SIGINT, SIGTERM, SIGHUP};
 constexpr int count = sizeof handled / sizeof handled[0];
 
 std::atomic<int> signals_seen = 0;
+int objects = 0;  // that exist; the first one handles the signals for those inside it
 struct sigaction previous[count];
 
 void note_signal(int) {
@@ -21,6 +22,7 @@ void note_signal(int) {
 }  // namespace
 
 Interrupt::Interrupt() {
+  if (objects++ > 0) return;
   signals_seen = 0;
   struct sigaction action {};
   for (int i = 0; i < count; ++i) {
@@ -33,6 +35,7 @@ Interrupt::Interrupt() {
 }
 
 Interrupt::~Interrupt() {
+  if (--objects > 0) return;
   for (int i = 0; i < count; ++i) sigaction(handled[i], &previous[i], nullptr);
 }
 

@@ -76,20 +76,26 @@ std::string line_chart(const LineChart& chart) {
   }
   svg += fmt::format("<text class=\"axis\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                      (left + width - right) / 2, height - 6, escape_html(chart.x_label));
+  std::stable_partition(shown.begin(), shown.end(), [](const Series& one) { return one.muted; });
+  const auto muted = static_cast<size_t>(
+      std::count_if(shown.begin(), shown.end(), [](const Series& one) { return one.muted; }));
+  const auto colour = [&](size_t i) {
+    return shown[i].muted ? std::string("muted") : fmt::format("series-{}", (i - muted) % 6);
+  };
   for (size_t i = 0; i < shown.size(); ++i) {
     std::string path;
     for (const auto& [x, y] : shown[i].points)
       path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "M" : "L", to_x(x), to_y(y));
-    svg += fmt::format("<path class=\"line series-{}\" d=\"{}\"/>\n", i % 6, path);
+    svg += fmt::format("<path class=\"line {}\" d=\"{}\"/>\n", colour(i), path);
     const auto& [x, y] = shown[i].points.back();
     svg += fmt::format(
-        "<circle class=\"dot series-{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"><title>{}: "
+        "<circle class=\"dot {}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\"><title>{}: "
         "{:g}</title></circle>\n",
-        i % 6, to_x(x), to_y(y), escape_html(shown[i].label), y);
+        colour(i), to_x(x), to_y(y), escape_html(shown[i].label), y);
   }
   svg += "</svg>\n<p class=\"legend\">";
-  for (size_t i = 0; i < shown.size(); ++i) {
-    svg += fmt::format("<span><i class=\"series-{}\"></i>{} <b>{}</b></span> ", i % 6,
+  for (size_t i = muted; i < shown.size(); ++i) {
+    svg += fmt::format("<span><i class=\"{}\"></i>{} <b>{}</b></span> ", colour(i),
                        escape_html(shown[i].label), value_text(shown[i].points.back().second));
   }
   return svg + "</p>\n";

@@ -20,6 +20,7 @@ h1 { font-size: 1.7rem; margin: 0 0 1rem; } h2 { font-size: 1.15rem; margin: 2.2
 svg { width: 100%; height: auto; display: block; } .grid { stroke: var(--grid); } .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
 .tick, .axis { fill: var(--soft); font-size: 12px; } .legend span { margin-right: 1.2rem; color: var(--soft); font-size: .9rem; }
 .legend b { color: var(--ink); font-variant-numeric: tabular-nums; } .legend i { display: inline-block; width: 1.1em; height: .25em; margin-right: .45em; vertical-align: middle; }
+path.muted { stroke: var(--grid); } circle.muted { fill: var(--soft); }
 path.series-0 { stroke: var(--c0); } path.series-1 { stroke: var(--c1); } path.series-2 { stroke: var(--c2); }
 path.series-3 { stroke: var(--c3); } path.series-4 { stroke: var(--c4); } path.series-5 { stroke: var(--c5); }
 circle.series-0 { fill: var(--c0); } circle.series-1 { fill: var(--c1); } circle.series-2 { fill: var(--c2); }

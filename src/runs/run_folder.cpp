@@ -1,7 +1,5 @@
 #include "calque/runs/run_folder.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,21 +27,7 @@ bool has_checkpoints(const fs::path& run) {
   return false;
 }
 
-std::string lock_holder(const fs::path& lock) {
-  const std::string pid = read_file(lock);
-  return pid.empty() ? "another process" : "process " + pid;
-}
-
 }  // namespace
-
-std::optional<std::string> training_process(const fs::path& run) {
-  const fs::path file = run / ".lock";
-  const int lock = open(file.c_str(), O_RDWR | O_CLOEXEC);
-  if (lock < 0) return std::nullopt;
-  const bool is_free = flock(lock, LOCK_EX | LOCK_NB) == 0;
-  close(lock);
-  return is_free ? std::nullopt : std::optional(lock_holder(file));
-}
 
 RunFolder::RunFolder(fs::path path, Mode mode) : path_(std::move(path)) {
   if (const auto process = training_process(path_))
@@ -69,25 +53,19 @@ void RunFolder::open_folder() {
   std::error_code error;
   created_ = fs::create_directories(path_ / "checkpoints", error) && !fs::exists(path_ / "config.yaml");
   if (error) throw UserError(fmt::format("{}: cannot be created: {}", path_.string(), error.message()));
-  const fs::path file = path_ / ".lock";
-  lock_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_ < 0)
-    throw UserError(fmt::format("{}: cannot be written: {}", path_.string(), std::strerror(errno)));
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    close(std::exchange(lock_, -1));
+  try {
+    lock_.emplace(path_);
+  } catch (const UserError&) {  // another process has it: its folder stays
     created_ = false;
-    throw UserError(fmt::format("{}: {} is training this run", path_.string(), lock_holder(file)));
+    throw;
   }
-  const std::string pid = std::to_string(getpid());
-  if (ftruncate(lock_, 0) != 0 || pwrite(lock_, pid.data(), pid.size(), 0) < 0)
-    throw SystemError(file.string() + ": writing failed", errno);
 }
 
 void RunFolder::clear() {
   const std::string prefix = ".deleted-" + path_.filename().string() + "-";
   const fs::path away = path_.parent_path() / (prefix + std::to_string(getpid()));
   fs::rename(path_, away);
-  close(std::exchange(lock_, -1));
+  lock_.reset();
   open_folder();
   for (const auto& entry : fs::directory_iterator(path_.parent_path())) {
     if (entry.path().filename().string().starts_with(prefix)) fs::remove_all(entry.path());
@@ -109,7 +87,7 @@ std::string RunFolder::id() const {
 }
 
 RunFolder::~RunFolder() {
-  if (lock_ >= 0) close(lock_);
+  lock_.reset();
   if (!created_) return;
   std::error_code ignored;  // a start that failed leaves nothing behind
   fs::remove_all(path_, ignored);

@@ -21,6 +21,11 @@ using nlohmann::json;
 
 namespace {
 
+// A run, or a search whose folder holds runs.
+bool is_listed(const fs::path& folder) {
+  return fs::exists(folder / "config.yaml") || fs::exists(folder / "search.json");
+}
+
 double age_of(fs::file_time_type time) {
   return std::max(0.0, std::chrono::duration<double>(fs::file_time_type::clock::now() - time).count());
 }
@@ -54,12 +59,14 @@ RunSummary summarise(const fs::path& run) {
   if (!metrics.empty()) found.step = metrics.back().value("step", int64_t{0});
   found.step = std::max(found.step, summary.value("step", int64_t{0}));
   const std::string end = summary.value("end", "");
-  found.state = training_process(run)  ? "training"
-                : end == "interrupted" ? "interrupted"
-                : !end.empty()         ? "done"
-                : !summary.empty()     ? "done"
-                : metrics.empty()      ? "empty"
-                                       : "stopped";
+  found.state = training_process(run)             ? "training"
+                : end == "interrupted"            ? "interrupted"
+                : end == "paused"                 ? "paused"
+                : !end.empty()                    ? "done"
+                : !summary.empty()                ? "done"
+                : !metrics.empty()                ? "stopped"
+                : fs::exists(run / "search.json") ? "search"
+                                                  : "empty";
   found.bleu = bleu_of(run, summary);
   fs::file_time_type last = fs::last_write_time(run);
   for (const auto& entry : fs::recursive_directory_iterator(run)) {
@@ -84,7 +91,7 @@ std::vector<RunSummary> list_runs(const fs::path& runs) {
   std::vector<RunSummary> all;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(runs, ignored)) {
-    if (fs::exists(entry.path() / "config.yaml")) all.push_back(summarise(entry.path()));
+    if (is_listed(entry.path())) all.push_back(summarise(entry.path()));
   }
   std::sort(all.begin(), all.end(),
             [](const RunSummary& a, const RunSummary& b) { return a.age_seconds < b.age_seconds; });
@@ -109,7 +116,7 @@ namespace {
 // The folder of a run that nobody is training.
 fs::path idle_run(const fs::path& runs, const std::string& name) {
   const fs::path run = runs / name;
-  if (!fs::exists(run / "config.yaml")) {
+  if (!is_listed(run)) {
     std::vector<std::string> known;
     for (const RunSummary& one : list_runs(runs)) known.push_back(one.name);
     throw UserError(fmt::format("{}: no such run{}", run.string(), did_you_mean(name, known)),
@@ -182,7 +189,7 @@ std::string restore_run(const fs::path& runs, const fs::path& file) {
   std::vector<fs::path> found;
   for (const auto& entry : fs::directory_iterator(part.path)) found.push_back(entry.path());
   if (found.size() == 1) check_restored(found.front(), file);
-  if (found.size() != 1 || !fs::exists(found.front() / "config.yaml"))
+  if (found.size() != 1 || !is_listed(found.front()))
     throw UserError(fmt::format("{}: not an archive of a run", file.string()),
                     "`calque runs archive RUN` makes one");
   const std::string name = found.front().filename().string();

@@ -14,7 +14,8 @@ void flatten(const Fields& fields, const std::string& prefix,
     if (!field.children.empty()) {
       flatten(field.children, prefix + field.name + ".", values);
     } else {
-      values.emplace_back(prefix + field.name, YAML::Dump(field.write(".")));  // paths in one form
+      // Absolute and relative paths of one file are the same value.
+      values.emplace_back(prefix + field.name, YAML::Dump(field.write(".")));
     }
   }
 }

@@ -224,7 +224,9 @@ class TrainingLoop {
     const auto started = Clock::now();
     const double seconds_before = state_.seconds;
     for (;;) {
-      if (limits_.fraction_done(trainer_.state(), state_.seconds) >= 1) return TrainingEnd::limit;
+      const double done = limits_.fraction_done(trainer_.state(), state_.seconds);
+      if (done >= 1) return TrainingEnd::limit;
+      if (done >= options_.pause_at) return TrainingEnd::paused;
       if (config_.train.patience > 0 && state_.validations_without_gain >= config_.train.patience)
         return TrainingEnd::patience;
       round_start_ = trainer_.state().step;
@@ -241,6 +243,7 @@ class TrainingLoop {
                                           state_.seconds, group_.waited_seconds() - communicated},
                                          trainer_.state());
       }
+      if (options_.after_step) options_.after_step(trainer_.state(), state_.seconds, result.loss);
       if (is_due(config_.train.validate_every)) validate();
       if (is_due(config_.train.checkpoint_every) && saved_step_ != trainer_.state().step) save(false);
       if (interrupted) return TrainingEnd::interrupted;
@@ -341,6 +344,8 @@ class TrainingLoop {
     if (end == TrainingEnd::interrupted) {
       log::info("interrupted after step {}; everything is saved: `calque resume {}` continues",
                 format_count(step), config_.run);
+    } else if (end == TrainingEnd::paused) {
+      log::info("paused after step {}; everything is saved", format_count(step));
     } else {
       log::info("done after step {} ({})", format_count(step),
                 end == TrainingEnd::patience
@@ -370,12 +375,11 @@ class TrainingLoop {
 }  // namespace
 
 json TrainingResult::to_json() const {
+  constexpr const char* end_names[] = {"limit", "patience", "interrupted", "paused"};
   json all = trainer.to_json();
   all.update(state.to_json());
   all.update({{"run", run.filename().string()},
-              {"end", end == TrainingEnd::limit      ? "limit"
-                      : end == TrainingEnd::patience ? "patience"
-                                                     : "interrupted"},
+              {"end", end_names[static_cast<size_t>(end)]},
               {"reason", reason},
               {"minutes", state.seconds / 60},
               {"parameters", parameters},

@@ -30,6 +30,15 @@ TEST(Chart, DrawsOnlySeriesWithPoints) {
   EXPECT_THAT(line_chart({"loss", "step", {}}), HasSubstr("No data."));
 }
 
+TEST(Chart, MutedSeriesLieBehindTheOthersAndHaveNoLegend) {
+  const std::string svg =
+      line_chart({"loss", "step", {{"first", {{0, 3}}}, {"other", {{0, 2}}, true}, {"second", {{0, 1}}}}});
+  EXPECT_LT(svg.find("line muted"), svg.find("line series-0"));
+  EXPECT_THAT(svg, HasSubstr("line series-1"));
+  EXPECT_THAT(svg, HasSubstr("<i class=\"series-1\"></i>second"));
+  EXPECT_THAT(svg, testing::Not(HasSubstr("</i>other")));
+}
+
 TEST(Page, IsSelfContainedAndEscapesText) {
   Page page("Run <x>");
   page.facts({{"a&b", "1 < 2"}});

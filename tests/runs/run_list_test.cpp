@@ -50,6 +50,20 @@ TEST(RunList, CountsAHardLinkOnce) {
   EXPECT_LT(runs[0].bytes, 101'000);
 }
 
+TEST(RunList, ASearchIsListedWithoutItsTrialsAndCanBeRemoved) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "runs/demo-tune");
+  folder.write("runs/demo-tune/search.json", "{}");
+  make_run(folder, "demo-tune/trial-00");
+  const auto runs = list_runs(folder / "runs");
+  ASSERT_EQ(runs.size(), 1U);
+  EXPECT_EQ(runs[0].name, "demo-tune");
+  EXPECT_EQ(runs[0].state, "search");
+  EXPECT_GT(runs[0].bytes, 99'000);
+  remove_run(folder / "runs", "demo-tune");
+  EXPECT_FALSE(fs::exists(folder / "runs/demo-tune"));
+}
+
 TEST(RunList, AnArchivedRunComesBackAsItWas) {
   const TemporaryFolder folder;
   make_run(folder, "one");

@@ -48,6 +48,15 @@ TEST(ResumeCheck, ChangesAreListedInOrderWithBothValues) {
   EXPECT_EQ(changes[3].now, "true");
 }
 
+TEST(ResumeCheck, AnAbsoluteAndARelativePathOfOneFileAreTheSame) {
+  RunConfig before, now;
+  before.tokenizer.path = "a/model";
+  now.tokenizer.path = std::filesystem::current_path() / "a/model";
+  EXPECT_TRUE(changed_keys(before, now).empty());
+  now.tokenizer.path = "b/model";
+  EXPECT_EQ(changed_keys(before, now).size(), 1U);
+}
+
 TEST(ResumeCheck, WhatDecidesShapesDataOrderOrMeaningIsFixedAndAllElseIsFree) {
   RunConfig config;
   std::vector<std::string> keys, free_of_fixed_sections;

@@ -77,6 +77,28 @@ TEST_F(TrainingTest, StoppedAndResumedItEndsInTheSameBits) {
   }
 }
 
+TEST_F(TrainingTest, APausedRunGoesOnAsIfItHadNeverStopped) {
+  RunConfig straight = small_run(folder_), paused = straight;  // with a schedule that depends on the limit
+  paused.run = "paused";
+  run(straight);
+  TrainingOptions options;
+  options.runs = folder_ / "runs";
+  options.shared_cache = folder_ / "elsewhere";
+  int64_t steps = 0;
+  options.after_step = [&](const TrainerState& at, double, double) { steps = at.step; };
+  for (const double at : {7 / 30.0, 0.5, 1.0}) {
+    options.pause_at = at;
+    const TrainingResult result = train(paused, options);
+    EXPECT_EQ(result.end, at < 1 ? TrainingEnd::paused : TrainingEnd::limit);
+    EXPECT_EQ(result.to_json()["end"], at < 1 ? "paused" : "limit");
+    EXPECT_EQ(result.trainer.step, std::llround(at * 30));
+    EXPECT_EQ(steps, result.trainer.step);
+    options.resume = true;
+  }
+  EXPECT_EQ(weights(straight), weights(paused));
+  EXPECT_TRUE(fs::exists(folder_ / "elsewhere"));
+}
+
 TEST_F(TrainingTest, FreshDeletesNothingUntilTheNewRunCanBegin) {
   RunConfig config = small_run(folder_);
   run(config);

@@ -1,5 +1,6 @@
 // Interrupt: while an object of this class exists, SIGINT, SIGTERM and SIGHUP set requested() instead of
-// killing the process. A second signal exits immediately.
+// killing the process. A second signal exits immediately. An object inside the lifetime of another shares
+// its state.
 #pragma once
 
 namespace calque {

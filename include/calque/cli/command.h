@@ -41,6 +41,8 @@ std::filesystem::path runs_folder();
 
 void add_train_command(CLI::App& app);
 void add_resume_command(CLI::App& app);
+void add_tune_command(CLI::App& app);
+void add_distill_command(CLI::App& app);
 void add_translate_command(CLI::App& app);
 void add_evaluate_command(CLI::App& app);
 void add_compare_command(CLI::App& app);

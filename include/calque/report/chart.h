@@ -10,6 +10,7 @@ namespace calque {
 struct Series {
   std::string label;
   std::vector<std::pair<double, double>> points;
+  bool muted = false;  // grey, behind the others, without a place in the legend
 };
 
 struct LineChart {

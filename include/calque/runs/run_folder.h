@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "calque/runs/folder_lock.h"
+
 namespace calque {
 
 class RunFolder {
@@ -47,12 +49,9 @@ class RunFolder {
   std::filesystem::path path_;
   void open_folder();
 
-  int lock_ = -1;
+  std::optional<FolderLock> lock_;
   bool created_ = false;
 };
-
-// "process 123" if a process is training the run, else nothing.
-std::optional<std::string> training_process(const std::filesystem::path& run);
 
 // Appends a line to metrics.jsonl.
 void append_metrics(const std::filesystem::path& path, const nlohmann::json& line);

@@ -1,4 +1,4 @@
-// RunList: the runs in a folder, and what its cache holds.
+// RunList: the runs and searches in a folder, and what its cache holds.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace calque {
 
 struct RunSummary {
   std::string name;
-  std::string state;  // done, interrupted, training, stopped, or empty
+  std::string state;  // done, interrupted, paused, training, stopped, search (of `calque tune`), or empty
   int64_t step = 0;
   std::optional<double> bleu = {};  // of the newest evaluation, else the best at a validation
   int64_t bytes = 0;

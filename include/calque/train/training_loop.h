@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,11 +21,16 @@ struct TrainingOptions {
   bool resume = false;
   bool fresh = false;
   std::shared_ptr<ProcessGroup> group = std::make_shared<ProcessGroup>();  // that trains it
+  // The fraction of the run, by its nearest limit, at which it pauses: the schedule aims at the limit, and a
+  // resumed run goes on as if it had never stopped.
+  double pause_at = 1;
+  std::function<void(const TrainerState& state, double run_seconds, double loss)> after_step = {};
+  std::filesystem::path shared_cache = {};  // of runs that lie elsewhere; empty: runs/.cache
 
-  std::filesystem::path cache() const { return runs / ".cache"; }
+  std::filesystem::path cache() const { return shared_cache.empty() ? runs / ".cache" : shared_cache; }
 };
 
-enum class TrainingEnd { limit, patience, interrupted };
+enum class TrainingEnd { limit, patience, interrupted, paused };
 
 struct TrainingResult {
   TrainingEnd end = TrainingEnd::limit;
