@@ -25,6 +25,7 @@ Trainer::Trainer(std::shared_ptr<Decoder> decoder, const TrainConfig& config, ui
       device_(device),
       trained_(trained_parameters(*decoder_, finetune)),
       optimizer_(trained_, config) {
+  if (config_.precision == Precision::float16) state_.loss_scale.emplace();
   if (config_.ema_decay > 0) {
     for (const TrainedParameter& parameter : trained_) average_.push_back(parameter.tensor.detach().clone());
   }
@@ -39,7 +40,8 @@ double Trainer::accumulate(const Batch& batch) {
     const CrossEntropyLoss sums = decoder_->loss(index_tensor(part.tokens, device_),
                                                  batch_layout(part, decoder_->config().attention, device_),
                                                  index_tensor(part.labels, device_), config_.label_smoothing);
-    (sums.smoothed / labels).backward();
+    const Tensor mean = sums.smoothed / labels;
+    (state_.loss_scale ? mean * state_.loss_scale->value : mean).backward();
     loss += sums.plain.item<double>();
   }
   return loss / labels;
@@ -51,15 +53,19 @@ int64_t Trainer::trained_parameter_count() const {
   return count;
 }
 
+// Undoes the loss scale, and clips. The norms reach the CPU in one copy.
 double Trainer::clip_gradients() {
   RECORD_USER_SCOPE("optimizer");
   std::vector<Tensor> gradients;
   for (const TrainedParameter& parameter : trained_) gradients.push_back(parameter.tensor.grad());
   double squares = 0;
-  for (const Tensor& norm : at::_foreach_norm(gradients)) squares += std::pow(norm.item<double>(), 2);
-  const double norm = std::sqrt(squares);
-  if (config_.max_grad_norm > 0 && norm > config_.max_grad_norm && std::isfinite(norm))
-    at::_foreach_mul_(gradients, config_.max_grad_norm / norm);
+  const Tensor norms = torch::stack(at::_foreach_norm(gradients)).to(torch::kCPU, torch::kFloat64);
+  for (int64_t i = 0; i < norms.numel(); ++i) squares += std::pow(norms.const_data_ptr<double>()[i], 2);
+  const double unscale = state_.loss_scale ? 1 / state_.loss_scale->value : 1;
+  const double norm = std::sqrt(squares) * unscale;
+  const bool clips = config_.max_grad_norm > 0 && norm > config_.max_grad_norm;
+  if (std::isfinite(norm) && (clips || unscale != 1))
+    at::_foreach_mul_(gradients, clips ? config_.max_grad_norm / norm * unscale : unscale);
   return norm;
 }
 
@@ -73,6 +79,7 @@ StepResult Trainer::step(const Batch& batch, double learning_rate) {
   const torch::NoGradGuard no_gradients;
   result.gradient_norm = clip_gradients();
   result.skipped = !std::isfinite(result.loss) || !std::isfinite(result.gradient_norm);
+  if (state_.loss_scale) state_.loss_scale->update(result.skipped);
   if (result.skipped) {
     ++state_.skipped_steps;
     ++state_.consecutive_nonfinite_steps;
@@ -172,7 +179,9 @@ void Trainer::restore(const Checkpoint& checkpoint) {
     average_[i].copy_(trained_[i].tensor);
     trained_[i].tensor.copy_(state.tensor("weights." + trained_[i].name));
   }
-  state_ = TrainerState::from_json(checkpoint.progress());
+  const auto first_scale = std::exchange(state_, TrainerState::from_json(checkpoint.progress())).loss_scale;
+  // The precision may have changed since the checkpoint.
+  if (first_scale.has_value() != state_.loss_scale.has_value()) state_.loss_scale = first_scale;
 }
 
 }  // namespace calque

@@ -63,7 +63,7 @@ class TrainingLoop {
         cache_(options.cache(), num_threads()),
         limits_(config.train),
         tokenizer_(options.resume ? resume_configuration() : choose_tokenizer(config_, cache_)),
-        device_(choose_device(config.train.device)),
+        device_(training_device(config.train)),
         trainer_(make_model(config_, tokenizer_, device_), config.train, static_cast<uint64_t>(config.seed),
                  device_, config_.finetune),
         writer_(folder_, config.train.keep_checkpoints),
@@ -71,7 +71,7 @@ class TrainingLoop {
 
   // `auto` is decided where a run starts; elsewhere it may mean another precision.
   static RunConfig with_precision(RunConfig config) {
-    config.train.precision = training_precision(config.train, choose_device(config.train.device));
+    config.train.precision = training_precision(config.train, training_device(config.train));
     return config;
   }
 
@@ -189,6 +189,8 @@ class TrainingLoop {
     if (validator_.skipped() > 0)
       log::warn("data.valid: {} pairs longer than data.max_tokens={} or with an empty side are left out",
                 format_count(validator_.skipped()), config_.data.max_tokens);
+    if (config_.train.precision == Precision::float16 && device_.is_cpu())
+      log::warn("train.precision=float16 is slow on the CPU; it is meant for GPUs");
     if (options_.resume)
       log::info("resuming {} after step {}", folder_.path().string(), format_count(trainer_.state().step));
   }
@@ -224,7 +226,12 @@ class TrainingLoop {
 
   void report_nonfinite() {
     const TrainerState& at = trainer_.state();
-    log::warn("step {}: the loss or its gradient is not finite; the update was skipped", at.step);
+    if (at.loss_scale) {
+      log::warn("step {}: float16 overflow; the update was skipped, the loss scale is {:g} from here on",
+                at.step, at.loss_scale->value);
+    } else {
+      log::warn("step {}: the loss or its gradient is not finite; the update was skipped", at.step);
+    }
     if (at.consecutive_nonfinite_steps < config_.train.max_nonfinite_steps) return;
     save(false);
     writer_.finish();

@@ -35,7 +35,7 @@ TEST(Trainer, LearnsNearlyTheSameWithProductsInBfloat16) {
   for (const bool half : {false, true}) {
     auto decoder = std::make_shared<Decoder>(tiny_config(50));
     decoder->initialise(1);
-    if (half) decoder->use_bfloat16_products();
+    if (half) decoder->use_products(torch::kBFloat16);
     Trainer trainer(decoder, TrainConfig(), 7, torch::kCPU);
     for (uint32_t step = 0; step < 60; ++step)
       losses.push_back(trainer.step(random_batch(step % 3), 5e-3).loss);

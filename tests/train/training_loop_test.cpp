@@ -305,7 +305,7 @@ TEST_F(TrainingTest, ImpossibleConfigurationsAreRefusedBeforeTheFirstStep) {
   EXPECT_THAT(refusal(config), HasSubstr("train.batch_tokens=20 is too small for data.max_tokens=100"));
   config = small_run(folder_);
   config.run = "third";
-  config.train.device = DeviceKind::cuda;
+  config.train.device = "cuda";
   EXPECT_THAT(refusal(config), HasSubstr("train.device=cuda"));
 }
 
