@@ -52,6 +52,7 @@ void add_inspect_command(CLI::App& app);
 void add_explore_command(CLI::App& app);
 void add_serve_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
+void add_selftest_command(CLI::App& app);
 void add_config_command(CLI::App& app);
 void add_data_command(CLI::App& app);
 void add_runs_command(CLI::App& app);
