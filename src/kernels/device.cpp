@@ -30,9 +30,9 @@ torch::Device find_device(const std::string& name, const std::string& option) {
       fmt::format("{}=cpu runs everywhere; docs/devices.md says what other devices need", option));
 }
 
+// Reading a value back waits for all operations before it, on every device.
 void wait_for(const torch::Device& device) {
-  if (device.is_cpu()) return;
-  at::accelerator::synchronizeDevice(device.has_index() ? device.index() : at::accelerator::getDeviceIndex());
+  if (!device.is_cpu()) torch::zeros({1}, device).item<float>();
 }
 
 }  // namespace calque
