@@ -48,11 +48,11 @@ void split_groups(const std::vector<PairSize>& sizes, const std::vector<size_t>&
   groups.push_back(pairs);
 }
 
-// place: [pairs, 1, queries, 1]; prefix and length: [pairs, 1, 1, 1].
-Tensor score_mask(const Tensor& place, const Tensor& prefix, const Tensor& length, int64_t rows) {
+// place: [pairs, 1, queries, 1]; prefix: [pairs, 1, 1, 1]. Rows that pad a pair come after all of its
+// queries.
+Tensor score_mask(const Tensor& place, const Tensor& prefix, int64_t rows) {
   const Tensor column = torch::arange(rows, place.options());
-  const Tensor later = (column > place) & (column >= prefix);  // [pairs, 1, queries, rows]
-  return (later | (column >= length)).to(torch::kFloat32).mul_(masked_score);
+  return ((column > place) & (column >= prefix)).to(torch::kFloat32).mul_(masked_score);
 }
 
 // Writes the indices of all groups into one list, which reaches the device in one copy, and takes the groups'
@@ -120,7 +120,6 @@ class Padder {
         values_.push_back(rows - queries + std::min(i, queries - 1));
     }
     for (const size_t pair : pairs) values_.push_back(prefix_rows(pair));
-    for (const size_t pair : pairs) values_.push_back(sizes_[pair].rows);
     return group;
   }
 
@@ -128,9 +127,8 @@ class Padder {
     group.query_index = take(group.pairs * group.queries);
     group.row_index = take(group.pairs * group.rows);
     group.query_rows = take(group.pairs * group.queries).view({group.pairs, 1, group.queries, 1});
-    const Tensor prefix = take(group.pairs).view({-1, 1, 1, 1}),
-                 length = take(group.pairs).view({-1, 1, 1, 1});
-    group.mask = score_mask(group.query_rows, prefix, length, group.rows);
+    const Tensor prefix = take(group.pairs).view({-1, 1, 1, 1});
+    group.mask = score_mask(group.query_rows, prefix, group.rows);
   }
 
   Tensor take(int64_t count) {

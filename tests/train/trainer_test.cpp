@@ -6,6 +6,7 @@
 
 #include "calque/checkpoint/hf_config.h"
 #include "calque/train/run_setup.h"
+#include "temporary_folder.h"
 #include "tiny_model.h"
 #include "train/random_batch.h"
 
@@ -103,6 +104,16 @@ TEST(Trainer, AnOverflowInFloat16SkipsTheStepAndHalvesTheScale) {
   while (skipped < 40 && trainer.step(batch, 1e-3).skipped) ++skipped;
   EXPECT_LT(skipped, 40);  // in the end the scale is small enough
   EXPECT_EQ(trainer.state().loss_scale->value, 65536 / std::pow(2, skipped));
+  const TemporaryFolder folder;
+  write_checkpoint(folder / "saved", trainer.snapshot(Tokenizer::load(std::string(CALQUE_SOURCE_FOLDER) +
+                                                                      "/tests/golden/tokenizer/bpe.model")));
+  Trainer resumed(make_decoder(tiny_config(50)), config, 7, torch::kCPU);
+  resumed.restore(Checkpoint(folder / "saved"));
+  EXPECT_EQ(resumed.state().loss_scale->value, trainer.state().loss_scale->value);
+  EXPECT_EQ(resumed.state().loss_scale->good_steps, 1);
+  Trainer other(make_decoder(tiny_config(50)), {}, 7, torch::kCPU);  // goes on with another precision
+  other.restore(Checkpoint(folder / "saved"));
+  EXPECT_FALSE(other.state().loss_scale);
   EXPECT_FALSE(torch::equal(before, decoder->norm->weight));
 }
 
