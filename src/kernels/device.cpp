@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <torch/types.h>
 
+#include <optional>
+
 #include "calque/base/error.h"
 
 namespace calque {

@@ -5,6 +5,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
+#include <algorithm>
+
 #include "calque/kernels/rounded_linear.h"
 #include "fast.h"
 #include "simd_loops.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "calque/kernels/cached_attention.h"
 #include "fast.h"

@@ -1,6 +1,8 @@
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "calque/kernels/activation.h"
 #include "calque/kernels/cached_attention.h"
