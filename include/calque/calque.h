@@ -31,6 +31,7 @@ class Error : public std::runtime_error {
 
 struct LoadOptions {
   std::string precision = "float32";    // of the weights: float32, bfloat16, or int8, which is the fastest
+  std::string device = "cpu";           // or cuda, cuda:1, mps, …; auto: a GPU if LibTorch has one
   std::filesystem::path runs = "runs";  // the folder in which the names of runs are looked up
   bool keep_freed_memory =
       false;        // keep freed memory for the next translation, process-wide: up to 10 % faster

@@ -11,6 +11,7 @@
 #include "calque/base/error.h"
 #include "calque/base/units.h"
 #include "calque/cli/command.h"
+#include "calque/cli/model_options.h"
 #include "calque/cli/test_set_options.h"
 
 namespace calque::cli {
@@ -23,6 +24,7 @@ struct BenchOptions {
   std::string model;
   TestSetOptions test;
   DecodeBenchOptions decode;
+  std::string device = "cpu";
   bool as_json = false;
 };
 
@@ -65,16 +67,18 @@ void print_decoding(const DecodeBench& bench) {
 }
 
 // From starting a process to its first translation, as a person waits for it.
-double first_translation(const std::string& model, const std::string& sentence) {
+double first_translation(const BenchOptions& options, const std::string& sentence) {
   int to_child[2], from_child[2];
   if (pipe2(to_child, O_CLOEXEC) != 0 || pipe2(from_child, O_CLOEXEC) != 0) throw SystemError("pipe", errno);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, to_child[0], STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, from_child[1], STDOUT_FILENO);
-  std::string program = std::filesystem::read_symlink("/proc/self/exe").string(), name = model;
+  std::string program = std::filesystem::read_symlink("/proc/self/exe").string(), name = options.model;
   std::string command = "translate", runs = "--runs", folder = runs_folder().string();
-  char* arguments[] = {program.data(), runs.data(), folder.data(), command.data(), name.data(), nullptr};
+  std::string device = "--device=" + options.device;
+  char* arguments[] = {program.data(), runs.data(),   folder.data(), command.data(),
+                       name.data(),    device.data(), nullptr};
   const auto start = std::chrono::steady_clock::now();
   pid_t child = 0;
   const int failed = posix_spawn(&child, program.c_str(), &actions, nullptr, arguments, environ);
@@ -104,8 +108,9 @@ void run_bench_train(BenchOptions& options) {
 void run_bench_decode(BenchOptions& options) {
   const ModelSource source = find_model(runs_folder(), options.model);
   const TestSet test = open_test_set(options.test, [&] { return default_test_set(source); });
+  options.decode.device = chosen_device(options.device);
   DecodeBench bench = bench_decoding(source, test, options.decode);
-  bench.first_translation_seconds = first_translation(options.model, test.sources.front());
+  bench.first_translation_seconds = first_translation(options, test.sources.front());
   options.as_json ? print_json(bench.to_json()) : print_decoding(bench);
 }
 
@@ -156,6 +161,7 @@ void add_bench_command(CLI::App& app) {
       ->capture_default_str();
   decode->add_option("--threads", options.decode.threads, "Processor threads; 0: all cores")
       ->check(CLI::Range(0, 1024));
+  add_device_option(*decode, options.device);
   add_busy_options(*decode, options.decode.busy, options.decode.busy_nice);
   decode->add_flag("--json", options.as_json, "Print the figures as JSON");
   decode->callback([] { run_bench_decode(options); });

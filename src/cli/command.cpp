@@ -18,12 +18,12 @@ namespace {
 
 // The table of subcommands, in the order in which --help shows them.
 constexpr void (*add_functions[])(CLI::App&) = {
-    add_train_command,     add_resume_command,     add_tune_command,    add_distill_command,
-    add_translate_command, add_evaluate_command,   add_compare_command, add_serve_command,
-    add_import_command,    add_export_command,     add_inspect_command, add_explore_command,
-    add_score_command,     add_score_text_command, add_bench_command,   add_launch_command,
-    add_data_command,      add_runs_command,       add_cache_command,   add_tokenizer_command,
-    add_config_command,    add_completion_command, add_man_command,
+    add_train_command,     add_resume_command,     add_tune_command,       add_distill_command,
+    add_translate_command, add_evaluate_command,   add_compare_command,    add_serve_command,
+    add_import_command,    add_export_command,     add_inspect_command,    add_explore_command,
+    add_score_command,     add_score_text_command, add_bench_command,      add_selftest_command,
+    add_launch_command,    add_data_command,       add_runs_command,       add_cache_command,
+    add_tokenizer_command, add_config_command,     add_completion_command, add_man_command,
 };
 
 struct GlobalOptions {

@@ -5,6 +5,7 @@
 #include "calque/base/file.h"
 #include "calque/base/log.h"
 #include "calque/cli/command.h"
+#include "calque/cli/model_options.h"
 #include "calque/explore/experiment.h"
 #include "calque/report/page.h"
 
@@ -17,6 +18,7 @@ struct ExploreOptions {
   std::filesystem::path html;
   std::filesystem::path figures;
   ExperimentOptions experiment;
+  std::string device = "cpu";
   bool as_json = false;
 };
 
@@ -53,6 +55,7 @@ void add_to_page(Page& page, const std::string& name, const ExperimentResult& re
 
 void run_explore(ExploreOptions& options) {
   options.experiment.runs = runs_folder();
+  options.experiment.device = chosen_device(options.device);
   if (options.name.empty() && options.html.empty() && options.figures.empty())
     return list_experiments(options.as_json);
   if (options.name.empty() && !options.set.empty())
@@ -104,6 +107,7 @@ void add_explore_command(CLI::App& app) {
       ->add_option("--data", options.experiment.data,
                    "For `trained`: pairs to look at; default: the run's data.valid")
       ->type_name("FILE");
+  add_device_option(*command, options.device);
   command
       ->add_option("--html", options.html,
                    "Write a page with pictures; without an experiment, of all of them")

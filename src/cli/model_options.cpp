@@ -5,6 +5,7 @@
 #include "calque/base/error.h"
 #include "calque/base/log.h"
 #include "calque/distributed/world.h"
+#include "calque/kernels/device.h"
 #include "calque/kernels/threads.h"
 
 namespace calque::cli {
@@ -31,7 +32,17 @@ void add_thread_options(CLI::App& command, ModelOptions& options) {
       .add_option("--precision", options.precision, "Weight precision: float32, bfloat16 or int8 (fastest)")
       ->check(CLI::IsMember({"float32", "bfloat16", "int8"}))
       ->capture_default_str();
+  add_device_option(command, options.device);
 }
+
+void add_device_option(CLI::App& command, std::string& device) {
+  command
+      .add_option("--device", device, "cpu, cuda, cuda:1, mps or another that LibTorch has; auto: the best")
+      ->type_name("DEVICE")
+      ->capture_default_str();
+}
+
+torch::Device chosen_device(const std::string& device) { return find_device(device, "--device"); }
 
 void add_decode_options(CLI::App& command, ModelOptions& options) {
   DecodeConfig defaults;
@@ -75,7 +86,8 @@ std::unique_ptr<Translator> open_model(const ModelSource& source, const ModelOpt
   const auto& names = EnumNames<WeightPrecision>::names;
   const auto found = std::find(std::begin(names), std::end(names), options.precision);
   auto translator =
-      open_translator(source, static_cast<WeightPrecision>(std::distance(std::begin(names), found)));
+      open_translator(source, static_cast<WeightPrecision>(std::distance(std::begin(names), found)),
+                      chosen_device(options.device));
   keep_freed_memory();  // of activations; the weights stay where they are
   apply_decode_options(options, translator->config());
   if (options.decode.contains("shots")) translator->use_examples(translator->config().shots);

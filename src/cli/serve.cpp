@@ -8,6 +8,7 @@
 #include "calque/base/file.h"
 #include "calque/base/log.h"
 #include "calque/cli/command.h"
+#include "calque/cli/model_options.h"
 #include "calque/kernels/threads.h"
 #include "calque/serve/server.h"
 
@@ -19,7 +20,8 @@ namespace {
 struct ServeCommand {
   ServeOptions serve;
   std::filesystem::path token;
-  std::string precision = "int8";
+  std::string precision;
+  std::string device = "cpu";
   int64_t threads = 0;
   int64_t port = 8080, max_body_mb = 16, timeout_seconds = 300;
   bool open = false;
@@ -45,6 +47,8 @@ void run_serve(ServeCommand& command) {
   set_num_threads(command.threads);
   keep_freed_memory();
   ServeOptions& options = command.serve;
+  options.device = chosen_device(command.device);
+  if (command.precision.empty()) command.precision = options.device.is_cpu() ? "int8" : "float32";
   const auto& names = EnumNames<WeightPrecision>::names;
   options.precision = static_cast<WeightPrecision>(
       std::distance(std::begin(names), std::find(std::begin(names), std::end(names), command.precision)));
@@ -75,9 +79,11 @@ void add_serve_command(CLI::App& app) {
   serve->add_flag("--insecure", command.serve.insecure,
                   "Allow an address that others can reach without a token");
   serve->add_flag("--open", command.open, "Open the page in a browser");
-  serve->add_option("--precision", command.precision, "Weight precision: float32, bfloat16 or int8 (fastest)")
-      ->check(CLI::IsMember({"float32", "bfloat16", "int8"}))
-      ->capture_default_str();
+  serve
+      ->add_option("--precision", command.precision,
+                   "Weight precision: float32, bfloat16 or int8; default: int8 on the CPU, else float32")
+      ->check(CLI::IsMember({"float32", "bfloat16", "int8"}));
+  add_device_option(*serve, command.device);
   serve->add_option("--threads", command.threads, "Processor threads; 0: all cores")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();

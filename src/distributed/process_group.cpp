@@ -211,11 +211,13 @@ std::vector<double> ProcessGroup::sum(const std::vector<double>& values) {
   return {data, data + values.size()};
 }
 
-void ProcessGroup::broadcast(Tensor tensor, int from) {
-  std::vector<Tensor> tensors = {std::move(tensor)};
+void ProcessGroup::broadcast(const Tensor& tensor, int from) {
+  if (is_alone()) return;
+  std::vector<Tensor> tensors = {tensor.cpu()};  // itself, if it is there
   c10d::BroadcastOptions options;
   options.rootRank = from;
   begin([&](c10d::Backend& backend) { return backend.broadcast(tensors, options); }).wait();
+  if (!tensor.is_cpu()) tensor.copy_(tensors.front());
 }
 
 Tensor ProcessGroup::gather(const Tensor& own) {

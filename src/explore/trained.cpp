@@ -131,7 +131,7 @@ ExperimentResult trained_experiment(const ExperimentOptions& options) {
     throw UserError("the experiment `trained` needs a trained model: --model RUN",
                     "`calque train configs/demo.yaml` trains one");
   const ModelSource source = find_model(options.runs, options.model);
-  const auto translator = open_translator(source);
+  const auto translator = open_translator(source, WeightPrecision::float32, options.device);
   translator->config().beam = 1;
   Corpus corpus;
   if (!options.data.empty()) {

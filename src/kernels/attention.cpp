@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
+#include "calque/kernels/padded_pairs.h"
 #include "calque/kernels/threads.h"
 #include "fast.h"
 #include "simd_loops.h"
@@ -112,16 +113,16 @@ bool can_use_fast_kernel(const Tensor& q, const Layout& layout, const AttentionS
 }  // namespace
 
 Tensor attention(const Tensor& q, const Tensor& kv, const Layout& layout, const AttentionShape& shape,
-                 const RopeTable* rope) {
-  return can_use_fast_kernel(q, layout, shape) ? fast_attention(q, kv, layout, shape, rope)
-                                               : reference::attention(q, kv, layout, shape, rope);
+                 const RopeTable* rope, const PaddedPairs* padded) {
+  if (can_use_fast_kernel(q, layout, shape)) return fast_attention(q, kv, layout, shape, rope);
+  return portable::attention(q, kv, layout, shape, rope, padded != nullptr ? *padded : pad_pairs(layout));
 }
 
-Tensor attention(const Tensor& qkv, const Layout& layout, const AttentionShape& shape,
-                 const RopeTable* rope) {
+Tensor attention(const Tensor& qkv, const Layout& layout, const AttentionShape& shape, const RopeTable* rope,
+                 const PaddedPairs* padded) {
   if (can_use_fast_kernel(qkv, layout, shape)) return fast_attention(qkv, std::nullopt, layout, shape, rope);
   const auto parts = qkv.split_with_sizes({shape.query_size(), shape.kv_size()}, 1);
-  return reference::attention(parts[0], parts[1], layout, shape, rope);
+  return attention(parts[0], parts[1], layout, shape, rope, padded);
 }
 
 namespace {

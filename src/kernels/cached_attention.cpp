@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "activation_memory.h"
+#include "calque/kernels/padded_pairs.h"
 #include "fast.h"
 #include "simd_loops.h"
 
@@ -58,17 +59,20 @@ Tensor run_cached(const float* q, int64_t q_stride, const float* kv, int64_t kv_
 }  // namespace
 
 Tensor cached_attention(const Tensor& q, const Tensor& kv, const Tensor& cache, const Layout& layout,
-                        const CacheIndex& index, const AttentionShape& shape, const RopeTable* rope) {
-  if (!is_fast(q)) return reference::cached_attention(q, kv, cache, layout, index, shape, rope);
+                        const CacheIndex& index, const AttentionShape& shape, const RopeTable* rope,
+                        const PaddedPairs* padded) {
+  if (!is_fast(q))
+    return portable::cached_attention(q, kv, cache, layout, shape, rope,
+                                      padded != nullptr ? *padded : pad_pairs(layout, &index));
   return run_cached(q.const_data_ptr<float>(), q.stride(0), kv.const_data_ptr<float>(), kv.stride(0), cache,
                     layout, index, shape, rope);
 }
 
 Tensor cached_attention(const Tensor& qkv, const Tensor& cache, const Layout& layout, const CacheIndex& index,
-                        const AttentionShape& shape, const RopeTable* rope) {
+                        const AttentionShape& shape, const RopeTable* rope, const PaddedPairs* padded) {
   if (!is_fast(qkv)) {
-    return reference::cached_attention(qkv.slice(1, 0, shape.query_size()), qkv.slice(1, shape.query_size()),
-                                       cache, layout, index, shape, rope);
+    const auto parts = qkv.split_with_sizes({shape.query_size(), shape.kv_size()}, 1);
+    return cached_attention(parts[0], parts[1], cache, layout, index, shape, rope, padded);
   }
   const float* q = qkv.const_data_ptr<float>();
   return run_cached(q, qkv.stride(0), q + shape.query_size(), qkv.stride(0), cache, layout, index, shape,

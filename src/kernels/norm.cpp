@@ -71,7 +71,7 @@ class FastRmsNorm : public torch::autograd::Function<FastRmsNorm> {
 }  // namespace
 
 Tensor rms_norm(const Tensor& x, const Tensor& weight, double epsilon) {
-  if (!is_fast(x)) return reference::rms_norm(x, weight, epsilon);
+  if (!is_fast(x)) return torch::rms_norm(x, {x.size(-1)}, weight, epsilon);
   return torch::GradMode::is_enabled() ? FastRmsNorm::apply(x, weight, epsilon)
                                        : fast_rms_norm(x.contiguous(), weight, epsilon, {});
 }

@@ -6,6 +6,7 @@
 #include "calque/base/error.h"
 #include "calque/base/unicode.h"
 #include "calque/decode/scorer.h"
+#include "calque/kernels/device.h"
 #include "calque/kernels/threads.h"
 #include "calque/metrics/text_scores.h"
 #include "calque/runs/model_source.h"
@@ -82,7 +83,8 @@ Model Model::load(const std::string& run_or_checkpoint, const LoadOptions& optio
     if (options.keep_freed_memory) keep_freed_memory();
     auto parts = std::make_unique<Parts>();
     parts->translator =
-        open_translator(find_model(options.runs, run_or_checkpoint), precision_named(options.precision));
+        open_translator(find_model(options.runs, run_or_checkpoint), precision_named(options.precision),
+                        find_device(options.device, "device"));
     copy_options(parts->translator->config(), parts->defaults);
     return Model(std::move(parts));
   });

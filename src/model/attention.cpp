@@ -42,9 +42,9 @@ torch::Tensor Attention::attend(const torch::Tensor& x, const ForwardContext& co
   const bool all = layout.queries_all_rows();
   if (all && context.hook == nullptr && !query_norm) {
     const auto fused = qkv->forward(x);  // [rows, q | k | v]
-    return context.cache == nullptr
-               ? attention(fused, layout, shape, rope)
-               : cached_attention(fused, context.layer_cache(), layout, context.cache->index, shape, rope);
+    return context.cache == nullptr ? attention(fused, layout, shape, rope, context.padded)
+                                    : cached_attention(fused, context.layer_cache(), layout,
+                                                       context.cache->index, shape, rope, context.padded);
   }
   const int64_t q_size = shape.query_size(), qkv_size = q_size + shape.kv_size();
   std::vector<torch::Tensor> parts;       // [queries, q] and [rows, k | v]
@@ -58,12 +58,13 @@ torch::Tensor Attention::attend(const torch::Tensor& x, const ForwardContext& co
   const auto q = context.show("q", normalise_queries(parts[0]));  // [queries, heads · head_size]
   const auto kv = context.show("kv", normalise_keys(parts[1]));   // [rows, k | v]
   if (context.cache != nullptr)
-    return cached_attention(q, kv, context.layer_cache(), layout, context.cache->index, shape, rope);
+    return cached_attention(q, kv, context.layer_cache(), layout, context.cache->index, shape, rope,
+                            context.padded);
   for (int64_t pair = 0; context.hook != nullptr && pair < layout.pairs(); ++pair) {
     context.show(("weights." + std::to_string(pair)).c_str(),
                  attention_weights(q, kv, layout, shape, rope, pair));
   }
-  return attention(q, kv, layout, shape, rope);  // [queries, heads · head_size]
+  return attention(q, kv, layout, shape, rope, context.padded);  // [queries, heads · head_size]
 }
 
 torch::Tensor Attention::forward(const torch::Tensor& x, const ForwardContext& context,

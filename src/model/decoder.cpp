@@ -8,6 +8,8 @@
 #include <cmath>
 
 #include "calque/base/hash.h"
+#include "calque/kernels/padded_pairs.h"
+#include "calque/kernels/rounded_linear.h"
 #include "calque/model/recompute.h"
 
 namespace calque {
@@ -83,20 +85,24 @@ torch::Tensor Decoder::run(const torch::Tensor& tokens, const ForwardContext& co
   const Layout& layout = context.layout;
   const Layout all = query_all_rows(layout);
   auto x = embedding->forward(tokens, {all, context.hook});  // [rows, hidden_size]
+  const CacheIndex* index = context.cache != nullptr ? &context.cache->index : nullptr;
+  const auto padded = padding_for(x, layout, index);
+  const auto padded_all = layout.queries_all_rows() ? padded : padding_for(x, all, index);
   for (size_t i = 0; i < blocks.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
     const bool last = i + 1 == blocks.size();
     if (gradient_checkpointing && torch::GradMode::is_enabled() && needs_gradient(*blocks[i], x)) {
       // Copies the layout: the backward pass comes when this function has returned.
       x = recomputed(
-          [block = blocks[i], own = last ? layout : all, layer,
-           rope = layer_rope(layer)](const torch::Tensor& input) {
-            return block->forward(input, {own, nullptr, nullptr, layer}, rope);
+          [block = blocks[i], own = last ? layout : all, layer, rope = layer_rope(layer),
+           own_padded = last ? padded : padded_all](const torch::Tensor& input) {
+            return block->forward(input, {own, nullptr, nullptr, layer, {}, own_padded.get()}, rope);
           },
           x);
       continue;
     }
-    ForwardContext inner{last ? layout : all, context.hook, context.cache, layer};
+    ForwardContext inner{
+        last ? layout : all, context.hook, context.cache, layer, {}, (last ? padded : padded_all).get()};
     if (context.hook != nullptr) inner.scope = "blocks." + std::to_string(i) + ".";
     x = blocks[i]->forward(x, inner, layer_rope(layer));  // [rows or queries, hidden_size]
   }
@@ -104,8 +110,11 @@ torch::Tensor Decoder::run(const torch::Tensor& tokens, const ForwardContext& co
 }
 
 torch::Tensor Decoder::project(const torch::Tensor& hidden) const {
-  return packed_output_ ? packed_output_->multiply(hidden)
-                        : torch::linear(hidden, output_weight());  // [queries, vocabulary]
+  if (packed_output_) return packed_output_->multiply(hidden);
+  const torch::Tensor& weight = output_weight();
+  return weight.scalar_type() == hidden.scalar_type()
+             ? torch::linear(hidden, weight)
+             : rounded_linear(hidden, weight, {}, weight.scalar_type());  // [queries, vocabulary]
 }
 
 torch::Tensor Decoder::hidden(const torch::Tensor& tokens, const Layout& layout, const Hook* hook) const {
@@ -142,13 +151,13 @@ torch::Tensor Decoder::logits(const torch::Tensor& tokens, const Layout& layout,
 
 CrossEntropyLoss Decoder::loss(const torch::Tensor& tokens, const Layout& layout, const torch::Tensor& labels,
                                double smoothing) const {
-  return linear_cross_entropy(hidden(tokens, layout), output_weight(), labels, smoothing, bfloat16_products_);
+  return linear_cross_entropy(hidden(tokens, layout), output_weight(), labels, smoothing, products_);
 }
 
 torch::Tensor Decoder::label_scores(const torch::Tensor& tokens, const Layout& layout,
                                     const torch::Tensor& labels, const Hook* hook) const {
-  constexpr int64_t chunk = 256;                // mutate: memory only
-  const auto x = hidden(tokens, layout, hook);  // [queries, hidden_size]
+  const auto x = hidden(tokens, layout, hook);             // [queries, hidden_size]
+  const int64_t chunk = x.device().is_cpu() ? 256 : 4096;  // mutate: memory only
   std::vector<torch::Tensor> scores;
   for (int64_t begin = 0; begin < x.size(0); begin += chunk) {
     const auto logits = project(x.slice(0, begin, begin + chunk));           // [chunk, vocabulary]
@@ -158,11 +167,22 @@ torch::Tensor Decoder::label_scores(const torch::Tensor& tokens, const Layout& l
   return torch::cat(scores);
 }
 
-void Decoder::use_bfloat16_products() {
-  bfloat16_products_ = true;
+void Decoder::use_products(torch::Dtype type) {
+  products_ = type;
   for (const auto& block : blocks) {
-    for (const Block::Matrix& matrix : block->matrices()) matrix.linear->bfloat16_products = true;
+    for (const Block::Matrix& matrix : block->matrices()) matrix.linear->products = type;
   }
+}
+
+void Decoder::store_weights(torch::Dtype type) {
+  use_products(type);
+  for (auto& parameter : parameters()) parameter.set_requires_grad(false);
+  for (const auto& block : blocks) {
+    for (const Block::Matrix& matrix : block->matrices())
+      matrix.linear->weight.set_data(matrix.linear->weight.to(type));
+  }
+  torch::Tensor weight = output_weight();  // with tied embeddings they are stored alike
+  weight.set_data(weight.to(type));
 }
 
 void Decoder::pack(WeightPrecision precision) {
@@ -221,6 +241,12 @@ void Decoder::initialise(uint64_t seed) {
     draw(block->feed_forward->up->weight, deviation);
     draw(block->feed_forward->down->weight, residual);
   }
+}
+
+WeightPrecision Decoder::weight_precision() const {
+  if (packed_precision_) return *packed_precision_;
+  return output_weight().scalar_type() == torch::kBFloat16 ? WeightPrecision::bfloat16
+                                                           : WeightPrecision::float32;
 }
 
 int64_t Decoder::parameter_count() const {

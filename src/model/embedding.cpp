@@ -38,7 +38,8 @@ void Embedding::share(std::shared_ptr<const PackedMatrix> table) {
 torch::Tensor Embedding::forward(const torch::Tensor& tokens, const ForwardContext& context) const {
   torch::Tensor x =
       shared_ ? shared_->rows(tokens) : torch::embedding(weight, tokens);  // [rows, hidden_size]
-  if (scale_ != 1) x = x * scale_;                                         // [rows, hidden_size]
+  if (at::isReducedFloatingType(x.scalar_type())) x = x.to(torch::kFloat32);
+  if (scale_ != 1) x = x * scale_;  // [rows, hidden_size]
   if (positions.defined())
     x = x + torch::embedding(positions, context.layout.positions);  // [rows, hidden_size]
   return context.show("embedding", apply_dropout(x, dropout_, is_training()));

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "calque/kernels/bfloat16_linear.h"
 #include "calque/kernels/residual.h"
+#include "calque/kernels/rounded_linear.h"
 #include "calque/model/forward_context.h"
 
 namespace calque {
@@ -42,8 +42,8 @@ torch::Tensor Linear::forward_part(const torch::Tensor& x, int64_t begin, int64_
     y = frozen_->multiply(x);
     if (bias.defined()) y = y + bias;
     if (!all) y = y.slice(1, begin, end);
-  } else if (bfloat16_products) {
-    y = bfloat16_linear(x, part(weight), part(bias));
+  } else if (products != torch::kFloat32) {
+    y = rounded_linear(x, part(weight), part(bias), products);
   } else {
     y = torch::linear(x, part(weight), part(bias));
   }

@@ -54,7 +54,9 @@ int64_t count_words(const std::vector<std::string>& lines) {
 }
 
 std::string precision_name(const Translator& translator) {
-  return std::string(name_of(translator.decoder().packed_precision().value_or(WeightPrecision::float32)));
+  const Decoder& decoder = translator.decoder();
+  const std::string name(name_of(decoder.weight_precision()));
+  return decoder.device().is_cpu() ? name : fmt::format("{} on {}", name, decoder.device().str());
 }
 
 // Identifies everything that a stored evaluation depends on.

@@ -72,17 +72,27 @@ std::unique_ptr<Translator> make_translator(const ModelSource& source, const Che
 
 }  // namespace
 
-std::unique_ptr<Translator> open_translator(const ModelSource& source, WeightPrecision precision) {
+std::unique_ptr<Translator> open_translator(const ModelSource& source, WeightPrecision precision,
+                                            const torch::Device& device) {
+  if (precision == WeightPrecision::int8 && !device.is_cpu())
+    throw UserError(fmt::format("weights in int8 run on the CPU alone, not on {}", device.str()),
+                    "float32 and bfloat16 run on every device");
   const Checkpoint checkpoint(source.checkpoint);
   auto decoder = checkpoint.make_decoder();
   decoder->eval();
-  decoder->pack(precision);
+  if (device.is_cpu()) {
+    decoder->pack(precision);
+  } else {
+    decoder->to(device);
+    decoder->store_weights(precision == WeightPrecision::bfloat16 ? torch::kBFloat16 : torch::kFloat32);
+  }
   return make_translator(source, checkpoint, std::move(decoder));
 }
 
-std::unique_ptr<Translator> SharedModels::open(const ModelSource& source, WeightPrecision precision) {
+std::unique_ptr<Translator> SharedModels::open(const ModelSource& source, WeightPrecision precision,
+                                               const torch::Device& device) {
   const Checkpoint checkpoint(source.checkpoint);
-  if (!checkpoint.has_adapters()) return open_translator(source, precision);
+  if (!checkpoint.has_adapters() || !device.is_cpu()) return open_translator(source, precision, device);
   auto& known = bases_[{checkpoint.adapter_base_hash(), precision}];
   std::shared_ptr<const Decoder> base = known.lock();
   if (!base) known = base = checkpoint.make_packed_base(precision);

@@ -52,6 +52,10 @@ void check_distributed(const DistributedConfig& config, const TrainConfig& train
     throw UserError("train.ema_decay and distributed.local_steps exclude each other",
                     "averaging over processes has a similar effect");
   }
+  if (config.local_steps > 1 && train.precision == Precision::float16) {
+    throw UserError("train.precision=float16 and distributed.local_steps exclude each other",
+                    "each process would have a loss scale of its own; train.precision=bfloat16 needs none");
+  }
 }
 
 void check_consistency(const RunConfig& config) {

@@ -48,8 +48,10 @@ Fields fields(TrainConfig& c) {
       field("precision", c.precision,
             "precision of the matrix products; weights and sums stay float32. auto: bfloat16 on processors "
             "with "
-            "instructions for it (calque --version), else float32"),
-      field("device", c.device, "auto: a GPU if LibTorch has one"),
+            "instructions for it (calque --version), else float32. float16 is for GPUs without bfloat16; it "
+            "scales the loss"),
+      field("device", c.device,
+            "cpu, cuda, cuda:1, mps or another that LibTorch has; auto: a GPU if there is one, else cpu"),
       field("threads", c.threads, between(0, 1024),
             "processor threads; 0: all cores. Results differ in rounding between thread counts"),
       field("log_every", c.log_every, at_least(1), "steps between lines of metrics"),

@@ -38,7 +38,7 @@ void read_bleu(const ModelSource& source, ServedModel& model) {
 
 int64_t weight_bytes(const Decoder& decoder) {
   const int64_t count = decoder.parameter_count();
-  const auto precision = decoder.packed_precision().value_or(WeightPrecision::float32);
+  const auto precision = decoder.weight_precision();
   return precision == WeightPrecision::int8       ? count
          : precision == WeightPrecision::bfloat16 ? 2 * count
                                                   : 4 * count;
@@ -60,8 +60,8 @@ json ServedModel::to_json() const {
   return all;
 }
 
-ServedModels::ServedModels(fs::path runs, WeightPrecision precision)
-    : runs_(std::move(runs)), precision_(precision) {
+ServedModels::ServedModels(fs::path runs, WeightPrecision precision, const torch::Device& device)
+    : runs_(std::move(runs)), precision_(precision), device_(device) {
   thread_ = std::thread([this] { work(); });
 }
 
@@ -161,7 +161,7 @@ void ServedModels::load(const std::string& name, WeightPrecision precision) {
   std::shared_ptr<Translator> translator;
   std::string error;
   try {
-    translator = shared_.open(source, precision);
+    translator = shared_.open(source, precision, device_);
     translator->translate("Bonjour.");
     log::info("{}: ready ({} parameters, {})", name, format_count(translator->decoder().parameter_count()),
               name_of(precision));

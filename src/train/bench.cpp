@@ -85,7 +85,7 @@ TrainBenchRow time_training(const RunConfig& config, const TrainBenchOptions& op
   set_num_threads(threads);
   keep_freed_memory();  // mutate: speed
   DataCache cache(options.cache, num_threads());
-  const torch::Device device = choose_device(config.train.device);
+  const torch::Device device = training_device(config.train);
   const Tokenizer tokenizer = choose_tokenizer(config, cache);
   reset_peak();
   Trainer trainer(make_model(config, tokenizer, device), config.train, static_cast<uint64_t>(config.seed),
@@ -184,16 +184,18 @@ TrainBench bench_training(const RunConfig& config, const TrainBenchOptions& opti
   const auto all = static_cast<int64_t>(available_cores());
   std::vector<int64_t> threads = options.threads;
   if (threads.empty()) threads = all > 1 ? std::vector<int64_t>{1, all} : std::vector<int64_t>{1};
+  const at::TensorOptions on_device = training_device(config.train);
   TrainBench bench;
   for (const int64_t count : threads) {
     set_num_threads(count);
     RunConfig timed = config;
-    for (const auto& [precision, type] :
-         {std::pair{Precision::float32, torch::kFloat32}, std::pair{Precision::bfloat16, torch::kBFloat16}}) {
+    for (const Precision precision : {Precision::float32, Precision::bfloat16, Precision::float16}) {
+      if (precision == Precision::float16 && config.train.precision != precision) continue;
+      const at::TensorOptions type = on_device.dtype(product_type(precision));
       MatrixSpeed limit(model, config.train.batch_tokens, type);
       timed.train.precision = precision;
       // Without instructions for it bfloat16 is timed only if it is configured.
-      if (precision == Precision::float32 || has_bfloat16_instructions() ||
+      if (precision == Precision::float32 || has_bfloat16_instructions() || !on_device.device().is_cpu() ||
           config.train.precision == precision) {
         bench.rows.push_back(time_training(timed, options, count, limit));
         if (options.busy > 0) {
@@ -221,7 +223,8 @@ DecodeBench bench_decoding(const ModelSource& source, const TestSet& test,
   for (const WeightPrecision precision :
        {WeightPrecision::float32, WeightPrecision::bfloat16, WeightPrecision::int8}) {
     if (options.busy > 0 && precision != WeightPrecision::int8) continue;
-    const auto translator = open_translator(source, precision);
+    if (!options.device.is_cpu() && precision == WeightPrecision::int8) continue;
+    const auto translator = open_translator(source, precision, options.device);
     keep_freed_memory();  // mutate: speed
     translator->config().nbest = 1;
     for (const int64_t beam : {1, 4}) {

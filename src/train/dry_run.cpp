@@ -43,7 +43,7 @@ TrainingEstimate estimate_training(const RunConfig& config, const TrainingOption
   DataCache cache(options.cache(), num_threads());
   const Tokenizer tokenizer = choose_tokenizer(config, cache);
   BatchStream stream(stream_options(config), tokenizer, cache, 0, 0);
-  const torch::Device device = choose_device(config.train.device);
+  const torch::Device device = training_device(config.train);
   Trainer trainer(make_model(config, tokenizer, device), config.train, static_cast<uint64_t>(config.seed),
                   device, config.finetune);
   double rows = 0, seconds = 0;

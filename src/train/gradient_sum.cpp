@@ -67,9 +67,10 @@ void GradientSum::send(Bucket& bucket) {
   std::vector<Tensor> parts;
   for (const Tensor& parameter : bucket.parameters) {
     const Tensor gradient = parameter.grad();
-    parts.push_back(gradient.defined() ? gradient.flatten() : torch::zeros({parameter.numel()}));
+    parts.push_back(gradient.defined() ? gradient.flatten()
+                                       : torch::zeros({parameter.numel()}, parameter.options()));
   }
-  bucket.values = torch::cat(parts).to(type_);
+  bucket.values = torch::cat(parts).to(torch::kCPU, type_);
   bucket.pending = group_.start_sum(bucket.values);
 }
 
@@ -79,7 +80,7 @@ void GradientSum::finish() {
   while (sent_ < buckets_.size()) send(buckets_[sent_++]);
   for (Bucket& bucket : buckets_) {
     bucket.pending.wait();
-    const Tensor sums = bucket.values.to(torch::kFloat32);
+    const Tensor sums = bucket.values.to(bucket.parameters.front().device(), torch::kFloat32);
     int64_t at = 0;
     for (Tensor& parameter : bucket.parameters) {
       parameter.mutable_grad() = sums.slice(0, at, at + parameter.numel()).view_as(parameter);

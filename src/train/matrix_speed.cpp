@@ -8,20 +8,22 @@
 #include <functional>
 #include <limits>
 
+#include "calque/kernels/device.h"
+
 namespace calque {
 
 namespace {
 
-double seconds_of(const std::function<void()>& work) {
+double seconds_of(const at::Device& device, const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
+  wait_for(device);
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace
 
-MatrixSpeed::MatrixSpeed(const ModelConfig& config, int64_t rows, at::ScalarType type) {
-  const auto options = at::TensorOptions().dtype(type);
+MatrixSpeed::MatrixSpeed(const ModelConfig& config, int64_t rows, const at::TensorOptions& options) {
   const int64_t queries = config.heads * config.head_size_or_default(),
                 keys_values = 2 * config.kv_head_count() * config.head_size_or_default(),
                 up = config.mlp_size * (config.is_gated() ? 2 : 1);
@@ -39,12 +41,14 @@ MatrixSpeed::MatrixSpeed(const ModelConfig& config, int64_t rows, at::ScalarType
 void MatrixSpeed::sample() {
   const at::NoGradGuard no_gradients;
   const at::RecordFunctionGuard unrecorded(false);  // not part of what PartTimes measures
-  seconds_ += seconds_of([&] {
+  const at::Device device = products_.front().x.device();
+  seconds_ += seconds_of(device, [&] {
     for (Product& product : products_) {
       const auto multiply = [&] { at::mm_out(product.y, product.x, product.weight.t()); };
       multiply();
+      wait_for(device);
       for (int i = 0; i < 2; ++i) {
-        const double taken = seconds_of(multiply);
+        const double taken = seconds_of(device, multiply);
         timed_ += taken;
         product.best = std::min(product.best, taken);
       }
@@ -59,8 +63,8 @@ double MatrixSpeed::best() const {
   return operations_ / seconds;
 }
 
-double measure_matrix_speed(const ModelConfig& config, int64_t rows, at::ScalarType type) {
-  MatrixSpeed speed(config, rows, type);
+double measure_matrix_speed(const ModelConfig& config, int64_t rows, const at::TensorOptions& options) {
+  MatrixSpeed speed(config, rows, options);
   do speed.sample();
   while (speed.seconds() < 0.4);
   return speed.best();

@@ -8,6 +8,7 @@
 #include "calque/base/progress.h"
 #include "calque/base/units.h"
 #include "calque/train/matrix_speed.h"
+#include "calque/train/run_setup.h"
 
 namespace calque {
 
@@ -15,6 +16,12 @@ using nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 namespace {
+
+// The CPU has no float16 products worth measuring.
+at::TensorOptions limit_type(const TrainConfig& config, const at::Device& device) {
+  const bool emulated = config.precision == Precision::float16 && device.is_cpu();
+  return at::device(device).dtype(emulated ? at::kFloat : product_type(config.precision));
+}
 
 constexpr double live_line_seconds = 0.2;  // mutate: how often a line is shown
 constexpr double plain_line_seconds = 30;  // mutate: how often a line is shown
@@ -35,9 +42,9 @@ MetricsLog::MetricsLog(const RunFolder& folder, const RunConfig& config, const D
       config_(config.train),
       ranks_(ranks),
       decoder_(decoder),
-      limit_flops_(ranks * measure_matrix_speed(
-                               decoder.config(), std::min(config.train.batch_tokens, limit_rows),
-                               config.train.precision == Precision::bfloat16 ? at::kBFloat16 : at::kFloat)),
+      limit_flops_(ranks * measure_matrix_speed(decoder.config(),
+                                                std::min(config.train.batch_tokens, limit_rows),
+                                                limit_type(config.train, decoder.device()))),
       logged_step_(state.step),
       last_live_line_(Clock::now()),
       last_plain_line_(Clock::now()) {

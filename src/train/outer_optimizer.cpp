@@ -29,12 +29,12 @@ void OuterOptimizer::step() {
   std::vector<Tensor> changes;
   std::vector<ProcessGroup::Pending> pending;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    changes.push_back(((starts_[i] - parameters_[i]) / group_.size()).to(type).contiguous());
+    changes.push_back(((starts_[i] - parameters_[i]) / group_.size()).to(torch::kCPU, type).contiguous());
     pending.push_back(group_.start_sum(changes.back()));
   }
   for (size_t i = 0; i < parameters_.size(); ++i) {
     pending[i].wait();
-    const Tensor gradient = changes[i].to(torch::kFloat32);
+    const Tensor gradient = changes[i].to(parameters_[i].device(), torch::kFloat32);
     momenta_[i].mul_(config_.outer_momentum).add_(gradient);
     starts_[i].sub_(gradient.add(momenta_[i], config_.outer_momentum), config_.outer_learning_rate);
     parameters_[i].copy_(starts_[i]);

@@ -8,19 +8,15 @@
 
 #include "calque/base/error.h"
 #include "calque/checkpoint/checkpoint.h"
+#include "calque/kernels/device.h"
 #include "calque/kernels/threads.h"
 #include "calque/model/lora.h"
 
 namespace calque {
 namespace fs = std::filesystem;
 
-torch::Device choose_device(DeviceKind kind) {
-  if (kind == DeviceKind::cpu) return torch::kCPU;
-  const bool gpu = at::hasCUDA();
-  if (kind == DeviceKind::cuda && !gpu)
-    throw UserError("train.device=cuda: this LibTorch sees no CUDA device",
-                    "train.device=cpu runs everywhere");
-  return gpu ? torch::Device(torch::kCUDA) : torch::Device(torch::kCPU);
+torch::Device training_device(const TrainConfig& config) {
+  return find_device(config.device, "train.device");
 }
 
 BatchStreamOptions stream_options(const RunConfig& config) {
@@ -55,7 +51,7 @@ ValidationBatches validation_batches(const RunConfig& config, const Tokenizer& t
 namespace {
 
 // Loads the base model's weights, freezes what is not to be trained, and adds adapters where configured.
-void start_from(Decoder& decoder, const RunConfig& config) {
+void start_from(Decoder& decoder, const RunConfig& config, const torch::Device& device) {
   const FinetuneConfig& finetune = config.finetune;
   if (!fs::exists(finetune.init_from / "config.json")) {
     throw UserError(fmt::format("model.init_from: {}: no such checkpoint", finetune.init_from.string()),
@@ -70,6 +66,7 @@ void start_from(Decoder& decoder, const RunConfig& config) {
         fmt::format("model.init_from: {}: adapters without their base model", finetune.init_from.string()),
         "`calque export` merges them into one model");
   base.load_into(decoder);
+  decoder.to(device);  // before weights are frozen, which makes copies of them
   if (finetune.freeze_layers > static_cast<int64_t>(decoder.blocks.size())) {
     throw UserError(fmt::format("model.freeze_layers={}, but the model has {} layers", finetune.freeze_layers,
                                 decoder.blocks.size()));
@@ -101,6 +98,12 @@ Precision training_precision(const TrainConfig& config, const torch::Device& dev
   return device.is_cpu() && has_bfloat16_instructions() ? Precision::bfloat16 : Precision::float32;
 }
 
+torch::Dtype product_type(Precision precision) {
+  return precision == Precision::bfloat16  ? torch::kBFloat16
+         : precision == Precision::float16 ? torch::kFloat16
+                                           : torch::kFloat32;
+}
+
 std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& tokenizer,
                                     const torch::Device& device) {
   ModelConfig model = config.model;
@@ -125,10 +128,10 @@ std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& to
   }
   auto decoder = std::make_shared<Decoder>(model);
   decoder->initialise(static_cast<uint64_t>(config.seed));
-  if (!config.finetune.init_from.empty()) start_from(*decoder, config);
+  if (!config.finetune.init_from.empty()) start_from(*decoder, config, device);
   decoder->to(device);
   decoder->gradient_checkpointing = config.train.gradient_checkpointing;
-  if (training_precision(config.train, device) == Precision::bfloat16) decoder->use_bfloat16_products();
+  decoder->use_products(product_type(training_precision(config.train, device)));
   return decoder;
 }
 

@@ -12,13 +12,15 @@ double TrainerState::epochs() const {
 }
 
 json TrainerState::to_json() const {
-  return {{"step", step},
-          {"epoch", epoch},
-          {"epoch_step", epoch_step},
-          {"epoch_steps", epoch_steps},
-          {"tokens", tokens},
-          {"skipped_steps", skipped_steps},
-          {"consecutive_nonfinite_steps", consecutive_nonfinite_steps}};
+  json all = {{"step", step},
+              {"epoch", epoch},
+              {"epoch_step", epoch_step},
+              {"epoch_steps", epoch_steps},
+              {"tokens", tokens},
+              {"skipped_steps", skipped_steps},
+              {"consecutive_nonfinite_steps", consecutive_nonfinite_steps}};
+  if (loss_scale) all["loss_scale"] = {{"value", loss_scale->value}, {"good_steps", loss_scale->good_steps}};
+  return all;
 }
 
 TrainerState TrainerState::from_json(const json& j) {
@@ -30,6 +32,8 @@ TrainerState TrainerState::from_json(const json& j) {
   s.tokens = j.at("tokens");
   s.skipped_steps = j.at("skipped_steps");
   s.consecutive_nonfinite_steps = j.value("consecutive_nonfinite_steps", int64_t{0});
+  if (j.contains("loss_scale"))
+    s.loss_scale = LossScale{j["loss_scale"].at("value"), j["loss_scale"].at("good_steps")};
   return s;
 }
 

@@ -29,6 +29,7 @@ Trainer::Trainer(std::shared_ptr<Decoder> decoder, const TrainConfig& config, ui
       trained_(trained_parameters(*decoder_, finetune)),
       shards_(trained_, config.optimizer, *distribution.group, !distribution.is_local()),
       optimizer_(shards_.own(), config) {
+  if (config_.precision == Precision::float16) state_.loss_scale.emplace();
   if (config_.ema_decay > 0) {
     for (const TrainedParameter& parameter : trained_) average_.push_back(parameter.tensor.detach().clone());
   }
@@ -57,8 +58,9 @@ StepResult Trainer::accumulate(const Batch& batch) {
     const CrossEntropyLoss sums = decoder_->loss(index_tensor(part.tokens, device_),
                                                  batch_layout(part, decoder_->config().attention, device_),
                                                  index_tensor(part.labels, device_), config_.label_smoothing);
+    const Tensor mean = sums.smoothed / labels;
     if (gradient_sum_ && &part == &parts.back()) gradient_sum_->start();
-    (sums.smoothed / labels).backward();
+    (state_.loss_scale ? mean * state_.loss_scale->value : mean).backward();
     result.loss += sums.plain.item<double>();
   }
   result.loss /= std::max(1.0, labels);
@@ -72,24 +74,27 @@ int64_t Trainer::trained_parameter_count() const {
   return count;
 }
 
-// Each rank measures the gradients of the parameters that it updates; the ranks' losses are added up on the
-// way.
+// Undoes the loss scale, and clips. Each rank measures the gradients of the parameters that it updates, and
+// the ranks' losses are added up on the way. The norms reach the CPU in one copy.
 double Trainer::clip_gradients(double& loss) {
   RECORD_USER_SCOPE("optimizer");
   std::vector<Tensor> gradients;
   for (const TrainedParameter& parameter : shards_.own()) gradients.push_back(parameter.tensor.grad());
   double squares = 0;
   if (!gradients.empty()) {
-    for (const Tensor& norm : at::_foreach_norm(gradients)) squares += std::pow(norm.item<double>(), 2);
+    const Tensor norms = torch::stack(at::_foreach_norm(gradients)).to(torch::kCPU, torch::kFloat64);
+    for (int64_t i = 0; i < norms.numel(); ++i) squares += std::pow(norms.const_data_ptr<double>()[i], 2);
   }
   if (gradient_sum_) {
     const auto sums = group().sum({loss, squares});
     loss = sums[0];
     squares = sums[1];
   }
-  const double norm = std::sqrt(squares);
-  if (config_.max_grad_norm > 0 && norm > config_.max_grad_norm && std::isfinite(norm) && !gradients.empty())
-    at::_foreach_mul_(gradients, config_.max_grad_norm / norm);
+  const double unscale = state_.loss_scale ? 1 / state_.loss_scale->value : 1;
+  const double norm = std::sqrt(squares) * unscale;
+  const bool clips = config_.max_grad_norm > 0 && norm > config_.max_grad_norm;
+  if (std::isfinite(norm) && (clips || unscale != 1) && !gradients.empty())
+    at::_foreach_mul_(gradients, clips ? config_.max_grad_norm / norm * unscale : unscale);
   return norm;
 }
 
@@ -104,6 +109,7 @@ StepResult Trainer::step(const Batch& batch, double learning_rate) {
   const torch::NoGradGuard no_gradients;
   result.gradient_norm = clip_gradients(result.loss);
   result.skipped = !std::isfinite(result.loss) || !std::isfinite(result.gradient_norm);
+  if (state_.loss_scale) state_.loss_scale->update(result.skipped);
   if (!result.skipped && result.labels > 0) {
     optimizer_.step(learning_rate);
     shards_.exchange();
@@ -266,8 +272,11 @@ void Trainer::restore(const Checkpoint* checkpoint) {
     }
     outer_optimizer_->restart();
   }
+  const auto first_scale = state_.loss_scale;
   state_ = TrainerState::from_json(nlohmann::json::parse(
       group().broadcast(group().is_first() ? checkpoint->progress().dump() : std::string())));
+  // The precision may have changed since the checkpoint.
+  if (first_scale.has_value() != state_.loss_scale.has_value()) state_.loss_scale = first_scale;
 }
 
 }  // namespace calque

@@ -59,15 +59,15 @@ class TrainingLoop {
         tokenizer_(shared_tokenizer(
             group_,
             [&] { return options.resume ? resume_configuration() : choose_tokenizer(config_, cache_); })),
-        device_(choose_device(config.train.device)),
-        trainer_(shared_model(), config.train, static_cast<uint64_t>(config.seed), device_, config_.finetune,
+        device_(training_device(config.train)),
+        trainer_(shared_model(), config_.train, static_cast<uint64_t>(config.seed), device_, config_.finetune,
                  {options.group, config.distributed}) {
     group_.everywhere_in_turn([&] { validator_.emplace(config_, tokenizer_, cache_); });
   }
 
   // `auto` is decided where a run starts; elsewhere it may mean another precision.
   static RunConfig with_precision(RunConfig config) {
-    config.train.precision = training_precision(config.train, choose_device(config.train.device));
+    config.train.precision = training_precision(config.train, training_device(config.train));
     return config;
   }
 
@@ -206,6 +206,8 @@ class TrainingLoop {
     if (validator_->skipped() > 0)
       log::warn("data.valid: {} pairs longer than data.max_tokens={} or with an empty side are left out",
                 format_count(validator_->skipped()), config_.data.max_tokens);
+    if (config_.train.precision == Precision::float16 && device_.is_cpu())
+      log::warn("train.precision=float16 is slow on the CPU; it is meant for GPUs");
     if (options_.resume)
       log::info("resuming {} after step {}", recorder_->folder().path().string(),
                 format_count(trainer_.state().step));
@@ -270,8 +272,12 @@ class TrainingLoop {
 
   void report_nonfinite() {
     const TrainerState& at = trainer_.state();
-    if (recorder_)
+    if (at.loss_scale && recorder_) {
+      log::warn("step {}: float16 overflow; the update was skipped, the loss scale is {:g} from here on",
+                at.step, at.loss_scale->value);
+    } else if (recorder_) {
       log::warn("step {}: the loss or its gradient is not finite; the update was skipped", at.step);
+    }
     if (at.consecutive_nonfinite_steps < config_.train.max_nonfinite_steps) return;
     save(false);
     if (recorder_) recorder_->finish_saving();

@@ -67,6 +67,23 @@ TEST(Command, AnOptionThatIsAConfigurationKeyIsAnsweredWithTheOverride) {
   }
 }
 
+TEST(Command, EveryCommandThatRunsAModelHasADevice) {
+  const TemporaryFolder folder;
+  for (const char* command :
+       {"translate", "evaluate", "compare", "score", "serve", "explore", "bench decode", "selftest"})
+    EXPECT_THAT(run_calque(folder, std::string(command) + " --help").out, HasSubstr("--device")) << command;
+}
+
+TEST(SelftestCommand, RefusesADeviceThatIsNotThere) {
+  const TemporaryFolder folder;
+  for (const char* device : {"gpu", "meta"}) {
+    const Outcome refused = run_calque(folder, std::string("selftest --device ") + device);
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_EQ(refused.out, "");
+    EXPECT_THAT(refused.err, HasSubstr(std::string("--device=") + device + ": "));
+  }
+}
+
 TEST(RunsCommand, ListIsTheSameAsNoSubcommand) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "runs/one");

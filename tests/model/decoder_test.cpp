@@ -198,15 +198,16 @@ TEST(Decoder, Bfloat16ProductsRoundEveryMatrix) {
         .plain.item<double>();
   };
   const double before = loss();
-  model->use_bfloat16_products();
+  model->use_products(torch::kBFloat16);
   for (const auto& block : model->blocks) {
-    for (const Block::Matrix& matrix : block->matrices()) EXPECT_TRUE(matrix.linear->bfloat16_products);
+    for (const Block::Matrix& matrix : block->matrices())
+      EXPECT_EQ(matrix.linear->products, torch::kBFloat16);
   }
   EXPECT_NE(loss(), before);
   EXPECT_NEAR(loss(), before, 0.01 * before);
   // The output matrix too: without the blocks' matrices it is all that is rounded.
   for (const auto& block : model->blocks) {
-    for (const Block::Matrix& matrix : block->matrices()) matrix.linear->bfloat16_products = false;
+    for (const Block::Matrix& matrix : block->matrices()) matrix.linear->products = torch::kFloat32;
   }
   EXPECT_NE(loss(), before);
 }

@@ -30,7 +30,7 @@ TEST(Linear, EveryFormMultipliesByItsWeightAndAPartGivesThatPart) {
   using Change = std::function<void(Linear&)>;
   const std::vector<std::tuple<const char*, double, Change>> forms = {
       {"plain", 1e-6, [](Linear&) {}},
-      {"bfloat16 products", 0.03, [](Linear& l) { l.bfloat16_products = true; }},
+      {"bfloat16 products", 0.03, [](Linear& l) { l.products = torch::kBFloat16; }},
       {"frozen float32", 1e-6, [](Linear& l) { l.freeze(WeightPrecision::float32); }},
       {"frozen bfloat16", 0.02, [](Linear& l) { l.freeze(WeightPrecision::bfloat16); }},
       {"frozen int8", 0.02, [](Linear& l) { l.freeze(WeightPrecision::int8); }},
@@ -109,7 +109,7 @@ TEST(Linear, KnowsWhereItsWeightsAre) {
   EXPECT_EQ(linear->outputs(), 10);
   EXPECT_TRUE(linear->is_trained());
   EXPECT_EQ(linear->stored_weights(), 0);
-  EXPECT_FALSE(linear->bfloat16_products);
+  EXPECT_EQ(linear->products, torch::kFloat32);
   linear->freeze(WeightPrecision::float32);
   EXPECT_FALSE(linear->is_trained());
   EXPECT_EQ(linear->stored_weights(), 0);

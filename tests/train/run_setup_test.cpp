@@ -61,13 +61,6 @@ bool equal_weights(const Decoder& a, const Decoder& b) {
 
 }  // namespace
 
-TEST(ChooseDevice, TheProcessorAlwaysAndAGpuWhereThereIsOne) {
-  EXPECT_TRUE(choose_device(DeviceKind::cpu).is_cpu());
-  EXPECT_EQ(choose_device(DeviceKind::automatic).is_cpu(), !at::hasCUDA());
-  if (at::hasCUDA()) return;
-  EXPECT_THROW(choose_device(DeviceKind::cuda), UserError);
-}
-
 TEST(TrainingPrecision, AutoIsBfloat16WhereTheProcessorHasInstructionsForIt) {
   TrainConfig config;
   const Precision best = has_bfloat16_instructions() ? Precision::bfloat16 : Precision::float32;
@@ -156,14 +149,14 @@ TEST_F(RunSetupTest, AModelIsDrawnFromTheSeedAndSetUpAsConfigured) {
   EXPECT_TRUE(equal_weights(*one, *same));
   EXPECT_EQ(one->config().vocabulary, tokenizer().size());
   EXPECT_FALSE(one->gradient_checkpointing);
-  EXPECT_FALSE(one->blocks[0]->matrices()[0].linear->bfloat16_products);
+  EXPECT_EQ(one->blocks[0]->matrices()[0].linear->products, torch::kFloat32);
   config_.seed = 2;
   config_.train.gradient_checkpointing = true;
   config_.train.precision = Precision::bfloat16;
   const auto other = model();
   EXPECT_FALSE(equal_weights(*one, *other));
   EXPECT_TRUE(other->gradient_checkpointing);
-  EXPECT_TRUE(other->blocks[0]->matrices()[0].linear->bfloat16_products);
+  EXPECT_EQ(other->blocks[0]->matrices()[0].linear->products, torch::kBFloat16);
 }
 
 TEST_F(RunSetupTest, ABaseModelIsLoadedAndFrozenAsConfigured) {

@@ -15,6 +15,9 @@ TEST(TrainerState, EveryFieldIsWrittenAndReadBack) {
                     {"skipped_steps", 6},
                     {"consecutive_nonfinite_steps", 7}};
   EXPECT_EQ(TrainerState::from_json(all).to_json(), all);
+  json scaled = all;
+  scaled["loss_scale"] = {{"value", 8.0}, {"good_steps", 9}};
+  EXPECT_EQ(TrainerState::from_json(scaled).to_json(), scaled);
   json none;
   for (const auto& [key, value] : all.items()) none[key] = 0;
   EXPECT_EQ(TrainerState().to_json(), none);

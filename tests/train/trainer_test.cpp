@@ -6,6 +6,7 @@
 
 #include "calque/checkpoint/hf_config.h"
 #include "calque/train/run_setup.h"
+#include "temporary_folder.h"
 #include "tiny_model.h"
 #include "train/random_batch.h"
 
@@ -35,7 +36,7 @@ TEST(Trainer, LearnsNearlyTheSameWithProductsInBfloat16) {
   for (const bool half : {false, true}) {
     auto decoder = std::make_shared<Decoder>(tiny_config(50));
     decoder->initialise(1);
-    if (half) decoder->use_bfloat16_products();
+    if (half) decoder->use_products(torch::kBFloat16);
     Trainer trainer(decoder, TrainConfig(), 7, torch::kCPU);
     for (uint32_t step = 0; step < 60; ++step)
       losses.push_back(trainer.step(random_batch(step % 3), 5e-3).loss);
@@ -45,6 +46,76 @@ TEST(Trainer, LearnsNearlyTheSameWithProductsInBfloat16) {
   EXPECT_NEAR(losses[60], losses[0], 0.01);
   EXPECT_LT(losses[119], 0.7 * losses[60]);
   EXPECT_NEAR(losses[119], losses[59], 0.1 * losses[59]);
+}
+
+TEST(LossScale, HalvesAfterAnOverflowAndDoublesAfterManyGoodSteps) {
+  LossScale scale;
+  EXPECT_EQ(scale.value, 65536);
+  scale.update(true);
+  EXPECT_EQ(scale.value, 32768);
+  for (int i = 0; i < 1999; ++i) scale.update(false);
+  EXPECT_EQ(scale.value, 32768);
+  scale.update(false);
+  EXPECT_EQ(scale.value, 65536);
+  for (int i = 0; i < 1999; ++i) scale.update(false);
+  scale.update(true);  // good steps are counted from the last change on
+  scale.update(false);
+  EXPECT_EQ(scale.value, 32768);
+}
+
+TEST(Trainer, LearnsNearlyTheSameWithProductsInFloat16AndAScaledLoss) {
+  std::vector<double> losses, norms;
+  for (const Precision precision : {Precision::float32, Precision::float16}) {
+    TrainConfig config;
+    config.precision = precision;
+    auto decoder = make_decoder(tiny_config(50));
+    if (precision == Precision::float16) decoder->use_products(torch::kFloat16);
+    Trainer trainer(decoder, config, 7, torch::kCPU);
+    EXPECT_EQ(trainer.state().loss_scale.has_value(), precision == Precision::float16);
+    for (uint32_t step = 0; step < 30; ++step) {
+      const StepResult result = trainer.step(random_batch(step % 3), 5e-3);
+      losses.push_back(result.loss);
+      norms.push_back(result.gradient_norm);
+      EXPECT_FALSE(result.skipped);
+    }
+  }
+  EXPECT_NE(losses[0], losses[30]);
+  EXPECT_NEAR(losses[59], losses[29], 0.02 * losses[29]);
+  EXPECT_NEAR(norms[30], norms[0], 0.01 * norms[0]);  // the scale is divided out again
+}
+
+TEST(Trainer, AnOverflowInFloat16SkipsTheStepAndHalvesTheScale) {
+  TrainConfig config;
+  config.precision = Precision::float16;
+  auto decoder = make_decoder(tiny_config(50));
+  {
+    const torch::NoGradGuard no_gradients;
+    decoder->norm->weight.mul_(300);  // gradients that float16 cannot hold once they are scaled
+  }
+  decoder->use_products(torch::kFloat16);
+  Trainer trainer(decoder, config, 7, torch::kCPU);
+  const Batch batch = random_batch(1);
+  const auto before = decoder->norm->weight.detach().clone();
+  EXPECT_TRUE(trainer.step(batch, 1e-3).skipped);
+  EXPECT_EQ(trainer.state().loss_scale->value, 32768);
+  EXPECT_EQ(trainer.state().skipped_steps, 1);
+  EXPECT_TRUE(torch::equal(before, decoder->norm->weight));
+  int64_t skipped = 1;
+  while (skipped < 40 && trainer.step(batch, 1e-3).skipped) ++skipped;
+  EXPECT_LT(skipped, 40);  // in the end the scale is small enough
+  EXPECT_EQ(trainer.state().loss_scale->value, 65536 / std::pow(2, skipped));
+  const TemporaryFolder folder;
+  write_checkpoint(folder / "saved", trainer.snapshot(Tokenizer::load(std::string(CALQUE_SOURCE_FOLDER) +
+                                                                      "/tests/golden/tokenizer/bpe.model")));
+  Trainer resumed(make_decoder(tiny_config(50)), config, 7, torch::kCPU);
+  const Checkpoint saved(folder / "saved");
+  resumed.restore(&saved);
+  EXPECT_EQ(resumed.state().loss_scale->value, trainer.state().loss_scale->value);
+  EXPECT_EQ(resumed.state().loss_scale->good_steps, 1);
+  Trainer other(make_decoder(tiny_config(50)), {}, 7, torch::kCPU);  // goes on with another precision
+  other.restore(&saved);
+  EXPECT_FALSE(other.state().loss_scale);
+  EXPECT_FALSE(torch::equal(before, decoder->norm->weight));
 }
 
 TEST(Trainer, LearnsABatchByHeartWithEitherOptimizer) {

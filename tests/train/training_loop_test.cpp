@@ -45,9 +45,11 @@ TEST_F(TrainingTest, TheSameConfigurationGivesTheSameBits) {
 }
 
 TEST_F(TrainingTest, StoppedAndResumedItEndsInTheSameBits) {
-  for (const bool everything : {false, true}) {
+  for (const std::string kind : {"plain", "everything", "float16"}) {
+    const bool everything = kind == "everything";
     RunConfig straight = small_run(folder_);
-    straight.run = everything ? "straight-all" : "straight";
+    straight.run = "straight-" + kind;
+    if (kind == "float16") straight.train.precision = Precision::float16;
     straight.train.schedule =
         ScheduleKind::constant;  // does not depend on where the limit is, before its end
     straight.train.decay_fraction = 0;
@@ -59,7 +61,7 @@ TEST_F(TrainingTest, StoppedAndResumedItEndsInTheSameBits) {
       straight.train.micro_batch_tokens = 256;
     }
     RunConfig stopped = straight;
-    stopped.run = everything ? "stopped-all" : "stopped";
+    stopped.run = "stopped-" + kind;
     run(straight);
     for (const int64_t steps : {7, 13, 24}) {
       stopped.train.steps = steps;
@@ -327,7 +329,7 @@ TEST_F(TrainingTest, ImpossibleConfigurationsAreRefusedBeforeTheFirstStep) {
   EXPECT_THAT(refusal(config), HasSubstr("train.batch_tokens=20 is too small for data.max_tokens=100"));
   config = small_run(folder_);
   config.run = "third";
-  config.train.device = DeviceKind::cuda;
+  config.train.device = "cuda";
   EXPECT_THAT(refusal(config), HasSubstr("train.device=cuda"));
 }
 

@@ -6,7 +6,7 @@ if(NOT TARGET calque_libtorch)
   set(CMAKE_MESSAGE_LOG_LEVEL ERROR)  # LibTorch warns of a profiler library that its CPU build does not have
   find_package(Torch 2.13 QUIET REQUIRED)
   unset(CMAKE_MESSAGE_LOG_LEVEL)
-  foreach(target torch torch_library torch_cpu_library c10)
+  foreach(target torch torch_library torch_cpu_library torch_cuda_library torch_xpu_library c10 c10_cuda c10_xpu)
     if(TARGET ${target})
       set_target_properties(${target} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "" INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "")
     endif()

@@ -55,6 +55,7 @@ void add_launch_command(CLI::App& app);
 void add_explore_command(CLI::App& app);
 void add_serve_command(CLI::App& app);
 void add_bench_command(CLI::App& app);
+void add_selftest_command(CLI::App& app);
 void add_config_command(CLI::App& app);
 void add_data_command(CLI::App& app);
 void add_runs_command(CLI::App& app);

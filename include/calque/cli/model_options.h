@@ -1,5 +1,5 @@
-// The options of every command that runs a model: the keys of the `decode` section as flags, threads and
-// precision.
+// The options of every command that runs a model: the keys of the `decode` section as flags, threads,
+// precision and device.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,10 +15,13 @@ struct ModelOptions {
   std::map<std::string, std::string> decode;  // keys of DecodeConfig that were given, with their values
   int64_t threads = 0;
   std::string precision = "float32";
+  std::string device = "cpu";
 };
 
 void add_decode_options(CLI::App& command, ModelOptions& options);
-void add_thread_options(CLI::App& command, ModelOptions& options);
+void add_thread_options(CLI::App& command, ModelOptions& options);  // and precision and device
+void add_device_option(CLI::App& command, std::string& device);
+torch::Device chosen_device(const std::string& device);  // what --device names
 
 // Flags override the run's `decode` section.
 void apply_decode_options(const ModelOptions& options, DecodeConfig& config);

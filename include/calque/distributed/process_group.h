@@ -58,8 +58,8 @@ class ProcessGroup {
   Pending start_sum(torch::Tensor tensor);  // in place
   void sum(const torch::Tensor& tensor);    // in place
   std::vector<double> sum(const std::vector<double>& values);
-  void broadcast(torch::Tensor tensor, int from = 0);
-  torch::Tensor gather(const torch::Tensor& own);  // own: [n]; returns [size, n] on every rank
+  void broadcast(const torch::Tensor& tensor, int from = 0);  // of any device
+  torch::Tensor gather(const torch::Tensor& own);             // own: [n]; returns [size, n] on every rank
   void send(torch::Tensor tensor, int to);
   void receive(torch::Tensor tensor, int from);
 

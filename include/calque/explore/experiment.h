@@ -42,8 +42,9 @@ struct ExperimentOptions {
   std::map<std::string, double> parameters;  // all of the experiment's, by name
   uint64_t seed = 1;
   std::filesystem::path runs = "runs";
-  std::string model;                // for `trained`: a run or a checkpoint
-  std::filesystem::path data = {};  // for `trained`: pairs to analyse; empty: the run's data.valid
+  std::string model;                   // for `trained`: a run or a checkpoint
+  torch::Device device = torch::kCPU;  // for `trained`: where the model runs
+  std::filesystem::path data = {};     // for `trained`: pairs to analyse; empty: the run's data.valid
 
   double parameter(const std::string& name) const { return parameters.at(name); }
 };

@@ -9,6 +9,8 @@
 
 namespace calque {
 
+struct PaddedPairs;
+
 struct AttentionShape {
   int64_t heads = 1;
   int64_t kv_heads = 1;  // divides heads; query head h reads key-value head h / (heads / kv_heads)
@@ -21,17 +23,24 @@ struct AttentionShape {
 };
 
 // q: [queries, heads · head_size]; kv: [rows, 2 · kv_heads · head_size], all keys before all values.
-// rope: null for models without RoPE. Returns [queries, heads · head_size].
+// rope: null for models without RoPE. padded: what padding_for() made of the layout; null: it is made where
+// it is needed. Returns [queries, heads · head_size].
 torch::Tensor attention(const torch::Tensor& q, const torch::Tensor& kv, const Layout& layout,
-                        const AttentionShape& shape, const RopeTable* rope);
+                        const AttentionShape& shape, const RopeTable* rope,
+                        const PaddedPairs* padded = nullptr);
 
 // The same with q, k and v side by side in one tensor, [rows, q | k | v]; every row is a query.
 torch::Tensor attention(const torch::Tensor& qkv, const Layout& layout, const AttentionShape& shape,
-                        const RopeTable* rope);
+                        const RopeTable* rope, const PaddedPairs* padded = nullptr);
 
 // The attention weights of one pair: [heads, queries of the pair, rows of the pair]; each row sums to 1.
 torch::Tensor attention_weights(const torch::Tensor& q, const torch::Tensor& kv, const Layout& layout,
                                 const AttentionShape& shape, const RopeTable* rope, int64_t pair);
+
+namespace portable {
+torch::Tensor attention(const torch::Tensor& q, const torch::Tensor& kv, const Layout& layout,
+                        const AttentionShape& shape, const RopeTable* rope, const PaddedPairs& padded);
+}  // namespace portable
 
 namespace reference {
 // True where a query must not attend to a row: [queries, rows]. row: [queries, 1], column: [1, rows], both

@@ -26,14 +26,21 @@ struct CacheIndex {
 
 // q: [queries, heads · head_size]; kv: [rows, 2 · kv_heads · head_size] as in attention(); both may be
 // columns of a wider tensor. cache: [capacity, the same as kv]; this pass's kv is stored in it, keys rotated.
-// Returns [queries, heads · head_size]. No gradients.
+// padded: as in attention(). Returns [queries, heads · head_size]. No gradients.
 torch::Tensor cached_attention(const torch::Tensor& q, const torch::Tensor& kv, const torch::Tensor& cache,
                                const Layout& layout, const CacheIndex& index, const AttentionShape& shape,
-                               const RopeTable* rope);
+                               const RopeTable* rope, const PaddedPairs* padded = nullptr);
 
 // The same with q, k and v side by side in one tensor, [rows, q | k | v]; every row is a query.
 torch::Tensor cached_attention(const torch::Tensor& qkv, const torch::Tensor& cache, const Layout& layout,
-                               const CacheIndex& index, const AttentionShape& shape, const RopeTable* rope);
+                               const CacheIndex& index, const AttentionShape& shape, const RopeTable* rope,
+                               const PaddedPairs* padded = nullptr);
+
+namespace portable {
+torch::Tensor cached_attention(const torch::Tensor& q, const torch::Tensor& kv, const torch::Tensor& cache,
+                               const Layout& layout, const AttentionShape& shape, const RopeTable* rope,
+                               const PaddedPairs& padded);
+}  // namespace portable
 
 namespace reference {
 torch::Tensor cached_attention(const torch::Tensor& q, const torch::Tensor& kv, const torch::Tensor& cache,

@@ -25,6 +25,11 @@ struct BannedToken {
 Candidates top_candidates(const torch::Tensor& logits, int64_t count, const std::vector<int32_t>& forbidden,
                           const std::vector<BannedToken>& banned);
 
+namespace portable {
+Candidates top_candidates(const torch::Tensor& logits, int64_t count, const std::vector<int32_t>& forbidden,
+                          const std::vector<BannedToken>& banned);
+}  // namespace portable
+
 namespace reference {
 Candidates top_candidates(const torch::Tensor& logits, int64_t count, const std::vector<int32_t>& forbidden,
                           const std::vector<BannedToken>& banned);

@@ -12,14 +12,16 @@ struct CrossEntropyLoss {
 };
 
 // hidden: [rows, width]; weight: [vocabulary, width]; labels: [rows] int64. smoothing: in [0, 1), the share
-// of the target distribution that is spread evenly over the vocabulary. bfloat16: round the operands of the
-// matrix products to bfloat16.
+// of the target distribution that is spread evenly over the vocabulary. products: the type to which the
+// operands of the matrix products are rounded.
 CrossEntropyLoss linear_cross_entropy(const torch::Tensor& hidden, const torch::Tensor& weight,
-                                      const torch::Tensor& labels, double smoothing, bool bfloat16 = false);
+                                      const torch::Tensor& labels, double smoothing,
+                                      torch::Dtype products = torch::kFloat32);
 
 namespace reference {
 CrossEntropyLoss linear_cross_entropy(const torch::Tensor& hidden, const torch::Tensor& weight,
-                                      const torch::Tensor& labels, double smoothing, bool bfloat16 = false);
+                                      const torch::Tensor& labels, double smoothing,
+                                      torch::Dtype products = torch::kFloat32);
 }  // namespace reference
 
 }  // namespace calque

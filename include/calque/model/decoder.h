@@ -26,8 +26,8 @@ class Decoder : public torch::nn::Module {
   torch::Tensor hidden(const torch::Tensor& tokens, const Layout& layout, const Hook* hook = nullptr) const;
   torch::Tensor logits(const torch::Tensor& tokens, const Layout& layout,
                        const Hook* hook = nullptr) const;  // [queries, vocabulary]
-  // The same for rows that continue earlier passes, whose keys and values are in the cache. The bits of a
-  // pair's logits do not depend on the pairs beside it.
+  // The same for rows that continue earlier passes, whose keys and values are in the cache. With packed
+  // weights the bits of a pair's logits do not depend on the pairs beside it.
   torch::Tensor logits(const torch::Tensor& tokens, const Layout& layout, const CacheView& cache,
                        const Hook* hook = nullptr) const;
   // labels: [queries] int64. Summed over the labels.
@@ -50,6 +50,7 @@ class Decoder : public torch::nn::Module {
   void share_packed(const Decoder& base);
 
   std::optional<WeightPrecision> packed_precision() const { return packed_precision_; }
+  WeightPrecision weight_precision() const;  // how the matrices are stored, packed or not
 
   const ModelConfig& config() const { return config_; }
   const torch::Tensor& output_weight() const {
@@ -59,8 +60,12 @@ class Decoder : public torch::nn::Module {
   torch::Device device() const { return norm->weight.device(); }
   int64_t parameter_count() const;
 
-  // Rounds the operands of all matrix products in training to bfloat16.
-  void use_bfloat16_products();
+  // Rounds the operands of all matrix products of unpacked weights to this type.
+  void use_products(torch::Dtype type);
+
+  // Stores the matrices for translating on another device than the CPU, where weights are not packed: in
+  // `type`, without gradients from here on.
+  void store_weights(torch::Dtype type);
 
   std::shared_ptr<Embedding> embedding;
   std::vector<std::shared_ptr<Block>> blocks;
@@ -75,7 +80,7 @@ class Decoder : public torch::nn::Module {
   torch::Tensor project(const torch::Tensor& hidden) const;
 
   ModelConfig config_;
-  bool bfloat16_products_ = false;
+  torch::Dtype products_ = torch::kFloat32;
   std::shared_ptr<const PackedMatrix> packed_output_;
   std::optional<WeightPrecision> packed_precision_;
   RopeTable rope_, local_rope_;  // of full_attention and sliding_attention layers; undefined where not needed

@@ -27,8 +27,9 @@ struct ForwardContext {
   const Layout& layout;
   const Hook* hook = nullptr;
   const CacheView* cache = nullptr;
-  int64_t layer = 0;       // index of the block
-  std::string scope = {};  // names of the enclosing modules, each followed by a dot
+  int64_t layer = 0;                    // index of the block
+  std::string scope = {};               // names of the enclosing modules, each followed by a dot
+  const PaddedPairs* padded = nullptr;  // of the layout; null where the fast kernels need none
 
   const torch::Tensor& layer_cache() const { return cache->layers[static_cast<size_t>(layer)]; }
   // Passes a tensor on, after the hook has seen it.
@@ -38,7 +39,7 @@ struct ForwardContext {
   }
   // The context of a module inside this one.
   ForwardContext inside(const char* module) const {
-    return {layout, hook, cache, layer, hook != nullptr ? scope + module + "." : std::string()};
+    return {layout, hook, cache, layer, hook != nullptr ? scope + module + "." : std::string(), padded};
   }
 };
 

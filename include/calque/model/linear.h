@@ -51,7 +51,7 @@ class Linear : public torch::nn::Module {
   torch::Tensor weight;  // [outputs, inputs]; undefined once it is stored in another form
   torch::Tensor bias;    // [outputs], or undefined
   std::optional<LowRankAdapter> adapter;
-  bool bfloat16_products = false;  // round the operands of the product to bfloat16
+  torch::Dtype products = torch::kFloat32;  // the type to which the operands of the product are rounded
 
  private:
   void release_weight();

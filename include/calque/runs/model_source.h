@@ -25,16 +25,19 @@ struct ModelSource {
 // to that run. Whatever does not exist is a UserError with the nearest name. The run's corpus is not needed.
 ModelSource find_model(const std::filesystem::path& runs, const std::string& name);
 
-// Ready to translate with the run's `decode` section; a checkpoint alone has the defaults.
+// Ready to translate with the run's `decode` section; a checkpoint alone has the defaults. int8 needs the
+// CPU.
 std::unique_ptr<Translator> open_translator(const ModelSource& source,
-                                            WeightPrecision precision = WeightPrecision::float32);
+                                            WeightPrecision precision = WeightPrecision::float32,
+                                            const torch::Device& device = torch::kCPU);
 int64_t parameter_count(const Translator& translator);
 
-// Opens translators for a program that keeps several. Adapters of one base model share its weights. They are
-// not merged into them, so that scores differ in rounding from open_translator's.
+// Opens translators for a program that keeps several. Adapters of one base model share its weights on the
+// CPU. They are not merged into them, so that scores differ in rounding from open_translator's.
 class SharedModels {
  public:
-  std::unique_ptr<Translator> open(const ModelSource& source, WeightPrecision precision);
+  std::unique_ptr<Translator> open(const ModelSource& source, WeightPrecision precision,
+                                   const torch::Device& device = torch::kCPU);
 
  private:
   // By the base model's checksum; a base is freed with its last translator.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "calque/base/field.h"
@@ -11,9 +12,8 @@ namespace calque {
 enum class OptimizerKind { adamw, muon };
 enum class MuonMethod { polar_express, newton_schulz };
 enum class ScheduleKind { cosine, linear, inverse_sqrt, constant };
-enum class Precision { automatic, float32, bfloat16 };
+enum class Precision { automatic, float32, bfloat16, float16 };
 enum class BestBy { loss, bleu };
-enum class DeviceKind { automatic, cpu, cuda };
 
 template <>
 struct EnumNames<OptimizerKind> {
@@ -29,15 +29,11 @@ struct EnumNames<ScheduleKind> {
 };
 template <>
 struct EnumNames<Precision> {
-  static constexpr std::string_view names[] = {"auto", "float32", "bfloat16"};
+  static constexpr std::string_view names[] = {"auto", "float32", "bfloat16", "float16"};
 };
 template <>
 struct EnumNames<BestBy> {
   static constexpr std::string_view names[] = {"loss", "bleu"};
-};
-template <>
-struct EnumNames<DeviceKind> {
-  static constexpr std::string_view names[] = {"auto", "cpu", "cuda"};
 };
 
 struct TrainConfig {
@@ -63,7 +59,7 @@ struct TrainConfig {
   double label_smoothing = 0;
   double ema_decay = 0;
   Precision precision = Precision::automatic;
-  DeviceKind device = DeviceKind::automatic;
+  std::string device = "auto";
   int64_t threads = 0;
   int64_t log_every = 50;
   int64_t validate_every = 500;

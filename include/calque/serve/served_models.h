@@ -39,7 +39,8 @@ struct ServedModel {
 class ServedModels {
  public:
   // The decode options are those of every model, instead of its run's.
-  ServedModels(std::filesystem::path runs, WeightPrecision precision);
+  ServedModels(std::filesystem::path runs, WeightPrecision precision,
+               const torch::Device& device = torch::kCPU);
   ~ServedModels();
 
   // Finds a run or checkpoint and begins to load it. What does not exist, or has the name of another, is a
@@ -67,6 +68,7 @@ class ServedModels {
 
   const std::filesystem::path runs_;
   const WeightPrecision precision_;
+  const torch::Device device_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::string> order_;

@@ -48,6 +48,7 @@ struct DecodeBenchOptions {
   int64_t sentences = 1000;  // of the test set, spread over it
   int64_t single = 100;      // how many of these are translated one by one
   int64_t threads = 0;
+  torch::Device device = torch::kCPU;
   int64_t busy = 0, busy_nice = 0;  // as in training; only int8, quiet and beside them
 };
 

@@ -10,7 +10,7 @@ namespace calque {
 
 class MatrixSpeed {
  public:
-  MatrixSpeed(const ModelConfig& config, int64_t rows, at::ScalarType type = at::kFloat);
+  MatrixSpeed(const ModelConfig& config, int64_t rows, const at::TensorOptions& options = at::kFloat);
 
   // Times each product of a block twice, after one untimed run.
   void sample();
@@ -33,7 +33,8 @@ class MatrixSpeed {
 };
 
 // The best of about half a second.
-double measure_matrix_speed(const ModelConfig& config, int64_t rows, at::ScalarType type = at::kFloat);
+double measure_matrix_speed(const ModelConfig& config, int64_t rows,
+                            const at::TensorOptions& options = at::kFloat);
 
 // Nominal FLOPs of training on one token: six per weight, four for a frozen one; the output matrix only for
 // the share of tokens that carry loss.

@@ -17,10 +17,12 @@
 
 namespace calque {
 
-torch::Device choose_device(DeviceKind kind);
+torch::Device training_device(const TrainConfig& config);
 
 // The precision of the matrix products: `auto` is bfloat16 on processors with instructions for it.
 Precision training_precision(const TrainConfig& config, const torch::Device& device);
+// The type to which the operands of the products are rounded.
+torch::Dtype product_type(Precision precision);
 
 BatchStreamOptions stream_options(const RunConfig& config);
 struct ValidationBatches {

@@ -4,7 +4,10 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+
+#include "calque/train/loss_scale.h"
 
 namespace calque {
 
@@ -16,6 +19,7 @@ struct TrainerState {
   int64_t tokens = 0;
   int64_t skipped_steps = 0;
   int64_t consecutive_nonfinite_steps = 0;
+  std::optional<LossScale> loss_scale = {};  // with train.precision=float16 alone
 
   double epochs() const;  // as a fraction: 2.5 is halfway through the third
   nlohmann::json to_json() const;
