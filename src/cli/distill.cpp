@@ -21,9 +21,7 @@ struct DistillCommandOptions {
 void report_distillation(const DistillResult& result, const DistillCommandOptions& options) {
   options.as_json ? print_json(result.to_json()) : print(result.to_text());
   if (result.interrupted) {
-    std::string command = "calque distill " + options.teacher + " " + options.config.string();
-    for (const std::string& one : options.overrides) command += " " + one;
-    log::info("interrupted; everything is saved: `{} --resume` continues", command);
+    log::info("interrupted; everything is saved: the same command with --resume continues");
     throw Exit{exit_interrupted};
   }
   log::info("{}: the translations; train.json beside it says where they come from", result.corpus.string());

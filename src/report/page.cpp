@@ -35,7 +35,7 @@ table { border-collapse: collapse; } .sides { width: 100%; background: var(--car
 .sides td { padding: .25rem .8rem .25rem 0; } .number { text-align: right; font-variant-numeric: tabular-nums; color: var(--soft); }
 mark { background: color-mix(in srgb, var(--c1) 28%, transparent); color: inherit; border-radius: 3px; padding: 0 .15em; }
 .claims { width: 100%; font-size: .9rem; margin: .6rem 0 1.2rem; } .claims td, .claims th { text-align: left; vertical-align: top; padding: .3rem .7rem .3rem 0; border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
-.claims td:nth-child(1) { width: 50%; } .claims th { color: var(--soft); font-weight: 500; }
+.claims td:nth-child(1) { width: 50%; } .claims th { color: var(--soft); font-weight: 500; overflow-wrap: normal; }
 .heat { font-size: .85rem; margin: .5rem 0 1rem; } .heat th { font-weight: 500; padding: .15rem .5rem; text-align: right; } .heat .column { writing-mode: vertical-rl; transform: rotate(180deg); text-align: left; vertical-align: bottom; }
 .heat td { min-width: 2.6rem; height: 1.9rem; text-align: center; font-variant-numeric: tabular-nums; background: color-mix(in srgb, var(--c0) var(--share), var(--paper)); }
 pre { background: var(--card); border-radius: 8px; padding: 1rem; overflow-x: auto; font-size: .82rem; line-height: 1.45; } .empty { color: var(--soft); }

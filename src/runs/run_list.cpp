@@ -91,7 +91,8 @@ std::vector<RunSummary> list_runs(const fs::path& runs) {
   std::vector<RunSummary> all;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(runs, ignored)) {
-    if (is_listed(entry.path())) all.push_back(summarise(entry.path()));
+    const bool hidden = entry.path().filename().string().starts_with('.');  // being made or deleted
+    if (!hidden && is_listed(entry.path())) all.push_back(summarise(entry.path()));
   }
   std::sort(all.begin(), all.end(),
             [](const RunSummary& a, const RunSummary& b) { return a.age_seconds < b.age_seconds; });

@@ -1,7 +1,5 @@
 #include "calque/train/tune_folder.h"
 
-#include <unistd.h>
-
 #include <set>
 
 #include "calque/base/config.h"
@@ -81,6 +79,9 @@ TuneFolder::TuneFolder(const TuneOptions& options) {
   if (fs::exists(path_ / "config.yaml"))
     throw UserError(fmt::format("{}: a run has this name", path_.string()), "choose another: run=NAME");
   const bool exists = fs::exists(path_ / "search.json");
+  if (fs::exists(path_) && !exists)
+    throw UserError(fmt::format("{}: exists, and is not a search", path_.string()),
+                    "choose another name: run=NAME");
   if (exists && !options.resume && !options.fresh)
     throw UserError(fmt::format("{}: this search exists already", path_.string()),
                     "--resume continues it, run=NAME starts another, --fresh deletes it and starts again");
@@ -106,8 +107,8 @@ void TuneFolder::create(const TuneOptions& options, const RunConfig& base) {
   for (const PlannedTrial& one : planned) state.trials.push_back(one.trial);
   state.rungs();  // refuses a budget that is too small
   const fs::path final_path = path_;
-  path_ = options.runs / fmt::format(".{}.tmp-{}", final_path.filename().string(), getpid());
-  fs::remove_all(path_);
+  path_ = options.runs / fmt::format(".{}.tmp", final_path.filename().string());
+  fs::remove_all(path_);  // left behind by a killed start
   fs::create_directories(path_ / "configs");
   for (const PlannedTrial& one : planned) {
     if (one.config) write_file(config_file(one.trial), config_text(*one.config, final_path / "configs"));
@@ -132,8 +133,7 @@ void TuneFolder::open(const TuneOptions& options, const RunConfig& base) {
   check_same("--minutes", options.minutes, by_time ? state.total / 60 : 0.0);
   check_same("--steps", options.steps, by_time ? 0 : static_cast<int64_t>(state.total));
   check_same("--seed", options.seed, state.seed);
-  if (options.trials && *options.trials < static_cast<int64_t>(state.trials.size()))
-    check_same("--trials", options.trials, static_cast<int64_t>(state.trials.size()));
+  check_same("--trials", options.trials, static_cast<int64_t>(state.trials.size()));
   if (!options.space.empty() && read_file(options.space) != read_file(path_ / "space.yaml"))
     throw UserError(
         fmt::format("{} is not the space that the search was started with", options.space.string()),

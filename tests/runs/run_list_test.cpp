@@ -55,6 +55,7 @@ TEST(RunList, ASearchIsListedWithoutItsTrialsAndCanBeRemoved) {
   fs::create_directories(folder / "runs/demo-tune");
   folder.write("runs/demo-tune/search.json", "{}");
   make_run(folder, "demo-tune/trial-00");
+  make_run(folder, ".deleted-one-123");
   const auto runs = list_runs(folder / "runs");
   ASSERT_EQ(runs.size(), 1U);
   EXPECT_EQ(runs[0].name, "demo-tune");

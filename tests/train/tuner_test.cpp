@@ -136,8 +136,11 @@ TEST_F(TunerTest, ALossThatIsNotFiniteFailsItsTrialOnly) {
 TEST_F(TunerTest, ASearchIsNeverOverwrittenNorChanged) {
   options_.resume = true;
   EXPECT_THAT(refusal(), HasSubstr("there is no such search to resume"));
-  copy_found();
+  fs::create_directories(options_.runs / "a-tune");
   options_.resume = false;
+  EXPECT_THAT(refusal(), HasSubstr("exists, and is not a search"));
+  fs::remove_all(options_.runs);
+  copy_found();
   EXPECT_THAT(refusal(), HasSubstr("this search exists already"));
   options_.resume = true;
   options_.steps = 30;
@@ -147,6 +150,8 @@ TEST_F(TunerTest, ASearchIsNeverOverwrittenNorChanged) {
   EXPECT_THAT(refusal(), HasSubstr("--seed is 2 in the search"));
   options_.seed = {};
   options_.trials = 3;
+  EXPECT_THAT(refusal(), HasSubstr("--trials is 4 in the search"));
+  options_.trials = 5;
   EXPECT_THAT(refusal(), HasSubstr("--trials is 4 in the search"));
   options_.trials = {};
   options_.space = folder_.write("other.yaml", "model.dropout: [0, 0.1]\n");

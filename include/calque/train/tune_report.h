@@ -1,4 +1,4 @@
-// The report of a search: one self-contained page with its trials, their curves and the best configuration.
+// The report of a search: one self-contained page with its trials and their curves.
 #pragma once
 
 #include <string>
