@@ -73,8 +73,8 @@ std::string model_card(const ModelConfig& config, const Tokenizer& tokenizer) {
   const SequenceFormat format = pair_format(tokenizer, config.prompt);
   const char* trust = hf_config(config).contains("auto_map") ? ", trust_remote_code=True" : "";
   return fmt::format(
-      "# A French-English translation model\n\n"
-      "Exported by calque. It expects these token ids:\n\n"
+      "# A French-English model\n\n"
+      "Exported by calque. If it was trained on pairs, it translates, and expects these token ids:\n\n"
       "    {} <source> {} <translation> {}\n\n"
       "{}\n\n"
       "```python\n"

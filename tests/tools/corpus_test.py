@@ -197,11 +197,25 @@ class Files(unittest.TestCase):
             self.assertEqual([t for p in pairs("test.tsv") for t in splits.tokens(p[side])
                               if t not in known], [])
 
-    def test_monolingual_text_holds_no_test_sentence(self):
-        for side, name in ((0, "mono.fr.txt"), (1, "mono.en.txt")):
-            lines = {splits.key(line) for line in (DATA / name).read_bytes().decode("utf-8").splitlines()}
-            held = {splits.key(p[side]) for n in ("valid.tsv", "test.tsv") for p in pairs(n)}
-            self.assertFalse(lines & held)
+    def test_pretraining_text_holds_no_test_sentence(self):
+        held = {splits.key(text) for n in ("valid.tsv", "test.tsv", "natural-test.tsv", "unseen.tsv")
+                for p in pairs(n) for text in p}
+        for name in ("mono.fr.txt", "mono.en.txt", "bilingual.txt"):
+            for (line,) in pairs(name):
+                self.assertTrue(held.isdisjoint(splits.sentences(line)), line)
+
+    def test_sentences_are_found_in_a_line(self):
+        self.assertEqual(splits.sentences("Marc a dit : « Où es-tu ? » Cela veut dire : \"Where are you?\""),
+                         {"marc a dit", "où es-tu", "cela veut dire", "where are you"})
+        self.assertEqual(splits.sentences("Il dort. Elle lit. — He's sleeping. She's reading."),
+                         {"il dort", "elle lit", "he's sleeping", "she's reading"})
+        self.assertEqual(splits.sentences("He is sleeping. (Il dort.)"), {"he is sleeping", "il dort"})
+
+    def test_unseen_sentences_are_in_no_file_that_a_model_is_trained_on(self):
+        unseen = {splits.key(text) for p in pairs("unseen.tsv") for text in p}
+        self.assertEqual(len(unseen), 40)
+        for name in ("train.tsv", "natural-train.tsv"):
+            self.assertTrue(unseen.isdisjoint(splits.key(text) for p in pairs(name) for text in p))
 
 
 if __name__ == "__main__":

@@ -3,10 +3,12 @@
 The files are made in memory so that they can be compared with what is on disk.
 """
 
-from . import adjectives, checks, nouns, splits, verbs, words
+from . import adjectives, bilingual, checks, nouns, splits, verbs, words
 from .registry import load
 
 MONO_LINES = 40000
+BILINGUAL_LINES = 8000          # beside 80,000 of one language
+RESERVED = ("natural-test.tsv", "unseen.tsv")       # written by hand
 
 
 def read(path):
@@ -20,10 +22,10 @@ def lemmas():
 
 
 def reserved_sentences(directories):
-    """Both sides of natural-test.tsv, wherever it is, so that no generated pair repeats it."""
+    """Both sides of the test pairs that were written by hand, so that no generated text repeats them."""
     found = set()
-    for directory in directories:
-        data = read(directory / "natural-test.tsv")
+    for path in (directory / name for directory in directories for name in RESERVED):
+        data = read(path)
         for line in (data or b"").decode("utf-8").splitlines():
             found.update(splits.key(text) for text in line.split("\t"))
     return frozenset(found)
@@ -41,7 +43,9 @@ def corpus(seed, natural_directories):
     for offset, language in ((101, "fr"), (202, "en")):
         lines = splits.monolingual(language, MONO_LINES, seed * 1000 + offset * 7919, held)
         files["mono.%s.txt" % language] = "".join(line + "\n" for line in lines)
-    checks.run(parts, files)
+    lines = bilingual.bilingual(BILINGUAL_LINES, seed * 1000 + 303 * 7919, held)
+    files["bilingual.txt"] = "".join(line + "\n" for line in lines)
+    checks.run(parts, files, held)
     total = sum(len(part) for part in parts.values())
     unseen = sum(1 for s in parts["test"] if splits.side(s) == "test")
     summary = ("%d lemmas, %d patterns, %d pairs (train %d, valid %d, test %d; %d of test hold a combination "

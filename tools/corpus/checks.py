@@ -5,7 +5,7 @@ They run on every build and raise, so that a slip in the grammar cannot reach th
 
 import re
 
-from .splits import HELD_OUT, key, words_of
+from .splits import HELD_OUT, key, sentences, words_of
 
 VOWEL = "[aeiouyàâéèêîôûœ]"
 
@@ -53,7 +53,8 @@ def find(rules, text):
     return None
 
 
-def run(parts, files):
+def run(parts, files, held):
+    """held: keys of the sentences that no text but valid.tsv and test.tsv may contain."""
     for part in parts.values():
         for s in part:
             for rules, text in ((FRENCH, s.fr), (ENGLISH, s.en)):
@@ -65,6 +66,10 @@ def run(parts, files):
             problem = find(rules, line)
             if problem:
                 raise Broken("%s: %s" % (problem, line))
+    for name in ("mono.fr.txt", "mono.en.txt", "bilingual.txt"):
+        for line in files[name].splitlines():
+            if not held.isdisjoint(sentences(line)):
+                raise Broken("%s holds a test sentence: %s" % (name, line))
     for name in ("valid", "test"):
         if len(parts[name]) != HELD_OUT:
             raise Broken("%s has %d pairs" % (name, len(parts[name])))

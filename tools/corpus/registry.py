@@ -44,5 +44,5 @@ def load():
     from . import (patterns_actions, patterns_states, patterns_questions, patterns_pronouns,  # noqa: F401
                    patterns_idioms, patterns_quantities, patterns_time, patterns_compare,
                    patterns_relative, patterns_complex, patterns_modals, patterns_daily,
-                   patterns_long)
+                   patterns_long, patterns_animals)
     return PATTERNS

@@ -42,6 +42,12 @@ def key(text):
     return text.lower().rstrip(" .?!")
 
 
+def sentences(line):
+    """The keys of all sentences in a line of text, quoted ones and those in brackets too."""
+    parts = re.split(r"[«»\"()—]| : |: |(?<=[.?!]) ", line)
+    return {key(part.strip()) for part in parts} - {""}
+
+
 def tokens(text):
     return re.findall(r"[\w'-]+|[^\w\s]", text.lower())
 
@@ -125,30 +131,51 @@ def split(sentences, seed):
             "test": shuffled(held["test"], seed + 2)}
 
 
-def monolingual(language, lines, seed, forbidden):
-    """Lines of one language: single sentences, and paragraphs that stay with one person."""
-    patterns = load()
-    topical = [p for p in patterns if p.topic]
-    sampler = Sampler(seed)
-    seen, out = set(), []
+class Text:
+    """Draws sentences and paragraphs for the pretraining text. They hold no reserved combination and no
+    forbidden sentence."""
 
-    def sentence(pattern):
-        drawn = pattern.draw(sampler)
+    def __init__(self, seed, forbidden):
+        self.sampler = Sampler(seed)
+        self._forbidden = forbidden
+        self._patterns = load()
+        self._topical = [p for p in self._patterns if p.topic]
+
+    def sentence(self, patterns=None):
+        """One sentence, or None."""
+        drawn = self.sampler.pick(patterns or self._patterns).draw(self.sampler)
         if drawn is None or side(drawn) != "train":
             return None
-        if key(drawn.fr) in forbidden or key(drawn.en) in forbidden:
-            return None
-        return getattr(drawn, language)
+        free = key(drawn.fr) not in self._forbidden and key(drawn.en) not in self._forbidden
+        return drawn if free else None
 
-    while len(out) < lines:
-        if sampler.chance(0.15):
-            sampler.topic = sampler.name()
-            parts = [sentence(sampler.pick(topical)) for _ in range(sampler.number(2, 4))]
-            sampler.topic = None
-            text = None if None in parts or len(set(parts)) < len(parts) else " ".join(parts)
-        else:
-            text = sentence(sampler.pick(patterns))
-        if text and text not in seen:
-            seen.add(text)
-            out.append(text)
-    return out
+    def paragraph(self):
+        """Two to four sentences about one person, or None."""
+        self.sampler.topic = self.sampler.name()
+        parts = [self.sentence(self._topical) for _ in range(self.sampler.number(2, 4))]
+        self.sampler.topic = None
+        return None if None in parts else parts
+
+
+def distinct(lines, draw):
+    """This many different results of draw(), which may return None."""
+    found = {}
+    while len(found) < lines:
+        line = draw()
+        if line:
+            found[line] = None
+    return list(found)
+
+
+def monolingual(language, lines, seed, forbidden):
+    """Lines of one language: single sentences, and paragraphs that stay with one person."""
+    text = Text(seed, forbidden)
+
+    def draw():
+        drawn = text.paragraph() if text.sampler.chance(0.15) else [text.sentence()]
+        if not drawn or None in drawn:
+            return None
+        parts = [getattr(s, language) for s in drawn]
+        return " ".join(parts) if len(set(parts)) == len(parts) else None
+
+    return distinct(lines, draw)
