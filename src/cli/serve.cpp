@@ -19,7 +19,7 @@ namespace {
 struct ServeCommand {
   ServeOptions serve;
   std::filesystem::path token;
-  std::string precision = "int8";
+  std::vector<std::string> precisions = {"int8"};
   int64_t threads = 0;
   int64_t port = 8080, max_body_mb = 16, timeout_seconds = 300;
   bool open = false;
@@ -46,8 +46,10 @@ void run_serve(ServeCommand& command) {
   keep_freed_memory();
   ServeOptions& options = command.serve;
   const auto& names = EnumNames<WeightPrecision>::names;
-  options.precision = static_cast<WeightPrecision>(
-      std::distance(std::begin(names), std::find(std::begin(names), std::end(names), command.precision)));
+  options.precisions.clear();
+  for (const std::string& one : command.precisions)
+    options.precisions.push_back(static_cast<WeightPrecision>(
+        std::distance(std::begin(names), std::find(std::begin(names), std::end(names), one))));
   options.http.port = static_cast<uint16_t>(command.port);
   options.http.max_body_bytes = static_cast<size_t>(command.max_body_mb) << 20;
   options.api.timeout = std::chrono::seconds(command.timeout_seconds);
@@ -75,8 +77,14 @@ void add_serve_command(CLI::App& app) {
   serve->add_flag("--insecure", command.serve.insecure,
                   "Allow an address that others can reach without a token");
   serve->add_flag("--open", command.open, "Open the page in a browser");
-  serve->add_option("--precision", command.precision, "Weight precision: float32, bfloat16 or int8 (fastest)")
+  serve
+      ->add_option(
+          "--precision", command.precisions,
+          "Weight precision: float32, bfloat16 or int8 (fastest). Several, as in int8,float32: requests "
+          "may ask for the others, each of which is another copy of the weights in memory")
       ->check(CLI::IsMember({"float32", "bfloat16", "int8"}))
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->capture_default_str();
   serve->add_option("--threads", command.threads, "Processor threads; 0: all cores")
       ->check(CLI::Range(0, 1024))
@@ -95,10 +103,12 @@ void add_serve_command(CLI::App& app) {
   serve
       ->add_option("--allow-host", command.serve.api.allowed_hosts,
                    "Accept this name in the Host header too (repeatable)")
+      ->allow_extra_args(false)
       ->type_name("NAME");
   serve
       ->add_option("--cors", command.serve.api.cors_origins,
                    "Allowed CORS origin, such as https://example.com (repeatable)")
+      ->allow_extra_args(false)
       ->type_name("ORIGIN");
   serve->add_flag("--log-text", command.serve.api.log_text, "Log what is translated");
   serve->callback([] { run_serve(command); });
