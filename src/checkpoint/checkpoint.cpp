@@ -170,12 +170,13 @@ fs::path Checkpoint::checked(const std::string& name) const {
 
 namespace {
 
-// Refuses a configuration that asks for more memory than the weights in `folder` justify.
-void check_size(const ModelConfig& config, const fs::path& folder) {
+// Refuses a configuration, of the file `name`, that asks for more memory than the weights in `folder`
+// justify.
+void check_size(const ModelConfig& config, const fs::path& name, const fs::path& folder) {
   int64_t weights = 0;  // mutate: one more makes no difference to a check this coarse
   const Safetensors file(folder / "model.safetensors");
-  for (const auto& [name, entry] : file.entries()) weights += c10::multiply_integers(entry.shape);
-  check_weight_count(config, weights, folder.string());
+  for (const auto& [key, entry] : file.entries()) weights += c10::multiply_integers(entry.shape);
+  check_weight_count(config, weights, name.string());
 }
 
 AdapterConfig read_adapter_config(const json& own, const std::string& file) {
@@ -209,7 +210,7 @@ std::shared_ptr<Decoder> Checkpoint::make_decoder() const {
     add_own_adapters(*decoder);
     return merge_adapters(*decoder);
   }
-  check_size(config_, folder_);
+  check_size(config_, folder_ / "config.json", folder_);
   auto decoder = std::make_shared<Decoder>(config_);
   load_into(*decoder);
   return decoder;
@@ -217,7 +218,7 @@ std::shared_ptr<Decoder> Checkpoint::make_decoder() const {
 
 std::shared_ptr<Decoder> Checkpoint::make_base() const {
   const fs::path base = find_base(own_settings());
-  check_size(config_, base);
+  check_size(config_, folder_ / "config.json", base);
   auto decoder = std::make_shared<Decoder>(config_);
   load_weights(*decoder, Safetensors(base / "model.safetensors"), base.string());
   return decoder;

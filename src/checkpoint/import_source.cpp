@@ -182,7 +182,8 @@ std::shared_ptr<Decoder> load_decoder(const ImportSource& source) {
   int64_t weights = 0;
   for (const auto& [name, tensor] : source.tensors) weights += c10::multiply_integers(tensor.shape);
   const std::string path = source.path.string();
-  check_weight_count(source.config, weights, path);
+  check_weight_count(source.config, weights,
+                     fs::is_directory(source.path) ? (source.path / "config.json").string() : path);
   ModelConfig config = source.config;
   if (config.positions == PositionKind::rope)
     config.context_length = std::min(config.context_length, max_rope_positions);

@@ -118,8 +118,8 @@ void check_weight_count(const ModelConfig& config, int64_t weights, const std::s
            : 0.0);
   // Catches absurd sizes; a missing tensor is reported by its name later.
   if (expected > 2 * static_cast<double>(weights) + 1e6) {
-    throw UserError(fmt::format("{}: its configuration needs {:.0f} weights, its tensors hold {}", name,
-                                expected, weights));
+    throw UserError(
+        fmt::format("{}: its model has {:.0f} weights, but {} are stored", name, expected, weights));
   }
 }
 
@@ -127,9 +127,11 @@ void load_weights(const Decoder& decoder, const Safetensors& file, const std::st
   const torch::NoGradGuard no_gradients;
   std::set<std::string> expected;
   for (const auto& [key, view] : weight_views(decoder)) {
+    if (!file.entries().contains(key))
+      throw UserError(fmt::format("{}: no tensor {} of config.json's model", name, key));
     const Tensor value = file.tensor(key);
     if (value.sizes() != view.sizes()) {
-      throw UserError(fmt::format("{}: {} has shape [{}], expected [{}]", name, key,
+      throw UserError(fmt::format("{}: {} has shape [{}], config.json says [{}]", name, key,
                                   fmt::join(value.sizes(), ", "), fmt::join(view.sizes(), ", ")));
     }
     view.copy_(value);
@@ -141,7 +143,7 @@ void load_weights(const Decoder& decoder, const Safetensors& file, const std::st
   }
   for (const auto& [key, entry] : file.entries()) {
     if (!expected.contains(key))
-      throw UserError(fmt::format("{}: {} is not part of this model", name, shorten(key, 80)));
+      throw UserError(fmt::format("{}: {} is not part of config.json's model", name, shorten(key, 80)));
   }
 }
 

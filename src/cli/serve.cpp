@@ -20,7 +20,7 @@ namespace {
 struct ServeCommand {
   ServeOptions serve;
   std::filesystem::path token;
-  std::string precision;
+  std::vector<std::string> precisions;
   std::string device = "cpu";
   int64_t threads = 0;
   int64_t port = 8080, max_body_mb = 16, timeout_seconds = 300;
@@ -48,10 +48,12 @@ void run_serve(ServeCommand& command) {
   keep_freed_memory();
   ServeOptions& options = command.serve;
   options.device = chosen_device(command.device);
-  if (command.precision.empty()) command.precision = options.device.is_cpu() ? "int8" : "float32";
+  if (command.precisions.empty()) command.precisions = {options.device.is_cpu() ? "int8" : "float32"};
   const auto& names = EnumNames<WeightPrecision>::names;
-  options.precision = static_cast<WeightPrecision>(
-      std::distance(std::begin(names), std::find(std::begin(names), std::end(names), command.precision)));
+  options.precisions.clear();
+  for (const std::string& one : command.precisions)
+    options.precisions.push_back(static_cast<WeightPrecision>(
+        std::distance(std::begin(names), std::find(std::begin(names), std::end(names), one))));
   options.http.port = static_cast<uint16_t>(command.port);
   options.http.max_body_bytes = static_cast<size_t>(command.max_body_mb) << 20;
   options.api.timeout = std::chrono::seconds(command.timeout_seconds);
@@ -80,9 +82,14 @@ void add_serve_command(CLI::App& app) {
                   "Allow an address that others can reach without a token");
   serve->add_flag("--open", command.open, "Open the page in a browser");
   serve
-      ->add_option("--precision", command.precision,
-                   "Weight precision: float32, bfloat16 or int8; default: int8 on the CPU, else float32")
-      ->check(CLI::IsMember({"float32", "bfloat16", "int8"}));
+      ->add_option("--precision", command.precisions,
+                   "Weight precision: float32, bfloat16 or int8; default: int8 on the CPU, else float32. "
+                   "Several, as in "
+                   "int8,float32: requests may ask for the others, each of which is another copy of the "
+                   "weights in memory")
+      ->check(CLI::IsMember({"float32", "bfloat16", "int8"}))
+      ->delimiter(',')
+      ->allow_extra_args(false);
   add_device_option(*serve, command.device);
   serve->add_option("--threads", command.threads, "Processor threads; 0: all cores")
       ->check(CLI::Range(0, 1024))
@@ -101,10 +108,12 @@ void add_serve_command(CLI::App& app) {
   serve
       ->add_option("--allow-host", command.serve.api.allowed_hosts,
                    "Accept this name in the Host header too (repeatable)")
+      ->allow_extra_args(false)
       ->type_name("NAME");
   serve
       ->add_option("--cors", command.serve.api.cors_origins,
                    "Allowed CORS origin, such as https://example.com (repeatable)")
+      ->allow_extra_args(false)
       ->type_name("ORIGIN");
   serve->add_flag("--log-text", command.serve.api.log_text, "Log what is translated");
   serve->callback([] { run_serve(command); });

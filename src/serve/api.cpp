@@ -73,7 +73,7 @@ Api::Api(Engine& engine, ServedModels& models, ApiOptions options)
     : engine_(engine),
       models_(models),
       options_(std::move(options)),
-      routes_(all_routes()),
+      routes_(all_routes(models.precisions())),
       background_(std::make_unique<Background>()) {}
 
 Api::~Api() {
@@ -263,6 +263,12 @@ ServedModel Api::ready_model(const std::string& name, const std::string& precisi
     if (found == std::end(names))
       throw ApiError(400, "precision: expected float32, bfloat16 or int8", "precision");
     wanted = static_cast<WeightPrecision>(found - std::begin(names));
+    const auto served = models_.precisions();
+    if (std::find(served.begin(), served.end(), precision) == served.end())
+      throw ApiError(400,
+                     fmt::format("precision: {0} is not served here; calque serve --precision {1},{0} would",
+                                 precision, fmt::join(served, ",")),
+                     "precision");
   }
   const auto model = models_.find(name, wanted);
   if (!model) {

@@ -127,10 +127,12 @@ void Api::libretranslate_file(const Shared& exchange, const Parameters&) {
   auto call = std::make_shared<TranslateCall>();
   call->texts = {form.at("file")};
   if (is_html) call->add_markup({});
-  call->model = ready_model("", "");
+  call->model = ready_model(field("model", ""), "");  // the page sends it; LibreTranslate's clients do not
   call->decode = std::make_shared<DecodeConfig>(call->model.translator->config());
-  const std::string host = exchange->request().header("host");
-  start(exchange, call, [this, exchange, name, host](const std::vector<json>& translations) {
+  // A proxy that takes the TLS away says so. A client that claims it gets a wrong address, nobody else.
+  const bool is_tls = exchange->request().header("x-forwarded-proto") == "https";
+  const std::string site = (is_tls ? "https://" : "http://") + exchange->request().header("host");
+  start(exchange, call, [this, exchange, name, site](const std::vector<json>& translations) {
     std::random_device device;
     const std::string id = fmt::format("{:08x}{:08x}{:08x}", device(), device(), device());
     {
@@ -142,8 +144,8 @@ void Api::libretranslate_file(const Shared& exchange, const Parameters&) {
         file_order_.erase(file_order_.begin());
       }
     }
-    exchange->respond({200, json_text({{"translatedFileUrl",
-                                        fmt::format("http://{}/download_file/{}/{}", host, id, name)}})});
+    const std::string url = fmt::format("{}/download_file/{}/{}", site, id, encode_url(name));
+    exchange->respond({200, json_text({{"translatedFileUrl", url}})});
   });
 }
 

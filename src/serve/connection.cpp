@@ -17,9 +17,8 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using Error = beast::error_code;
 
-constexpr size_t slowest_bytes_per_second = 50'000;
-constexpr size_t pipelined_bytes = 64 << 10;   // read ahead while a request is answered
-constexpr size_t max_unsent_bytes = 16 << 20;  // of a stream; a reader that is further behind is cut
+constexpr size_t pipelined_bytes = 64 << 10;  // read ahead while a request is answered
+constexpr size_t written_at_once = 1 << 20;  // each with a time limit, so that a reader that stops is noticed
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -139,7 +138,7 @@ void Connection::close() {
 }
 
 std::chrono::seconds Connection::with_time_for(std::chrono::seconds least, size_t bytes) const {
-  return least + std::chrono::seconds(bytes / slowest_bytes_per_second);
+  return least + std::chrono::seconds(bytes / context_.options.slowest_bytes_per_second);
 }
 
 // Waits for the first byte: a connection may be idle for longer than a request may take to arrive.
@@ -267,16 +266,12 @@ void Connection::begin_stream(HttpResponse head) {
 void Connection::send(Chunk chunk) {
   if (ending_ || chunk.data.empty() || is_head_) return;
   if (chunked_) chunk.data = fmt::format("{:x}\r\n{}\r\n", chunk.data.size(), chunk.data);
-  size_t unsent = 0;
-  for (size_t i = 0; i < chunks_.size(); ++i) {
-    const bool is_being_written = writing_ && i == 0;
-    if (!chunk.key.empty() && chunks_[i].key == chunk.key && !is_being_written) {
-      chunks_[i] = std::move(chunk);
-      return;
-    }
-    unsent += chunks_[i].data.size();
+  const auto same =
+      std::find_if(chunks_.begin(), chunks_.end(), [&](const Chunk& one) { return one.key == chunk.key; });
+  if (!chunk.key.empty() && same != chunks_.end()) {
+    *same = std::move(chunk);
+    return;
   }
-  if (unsent > max_unsent_bytes) return close();
   chunks_.push_back(std::move(chunk));
   write_next();
 }
@@ -295,13 +290,24 @@ void Connection::write_next() {
     return;
   }
   writing_ = true;
-  const std::string& data = chunks_.front().data;
-  stream_.expires_after(with_time_for(context_.options.write_timeout, data.size()));
-  asio::async_write(stream_, asio::buffer(data), [self = shared_from_this()](Error error, size_t) {
+  // Small chunks are written together: each write has a time limit of its own.
+  std::string data = std::move(chunks_.front().data);
+  chunks_.pop_front();
+  for (; !chunks_.empty() && data.size() + chunks_.front().data.size() <= written_at_once;
+       chunks_.pop_front())
+    data += chunks_.front().data;
+  chunks_.push_front({std::move(data), ""});  // without a key: it can no longer be replaced
+  const auto part = asio::buffer(asio::buffer(chunks_.front().data) + written_, written_at_once);
+  stream_.expires_after(with_time_for(context_.options.write_timeout, part.size()));
+  asio::async_write(stream_, part, [self = shared_from_this()](Error error, size_t bytes) {
     self->writing_ = false;
     if (error) return self->close();
     if (self->chunks_.empty()) return;  // closed meanwhile
-    self->chunks_.pop_front();
+    self->written_ += bytes;
+    if (self->written_ == self->chunks_.front().data.size()) {
+      self->chunks_.pop_front();
+      self->written_ = 0;
+    }
     self->stream_.expires_never();
     self->write_next();
   });

@@ -64,6 +64,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
   std::shared_ptr<ConnectionExchange> exchange_;  // while a request is answered
   std::deque<Chunk> chunks_;                      // to be written
+  size_t written_ = 0;                            // bytes of the first chunk
   bool keep_alive_ = false, chunked_ = false, is_head_ = false;
   bool idle_ = true, writing_ = false, ending_ = false;
 };

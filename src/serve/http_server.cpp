@@ -46,6 +46,16 @@ std::string decode_url(std::string_view text, bool plus_is_space) {
   return out;
 }
 
+std::string encode_url(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                          c == '-' || c == '_' || c == '.' || c == '~';
+    out += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
 std::map<std::string, std::string> parse_query(std::string_view text) {
   std::map<std::string, std::string> values;
   while (!text.empty()) {

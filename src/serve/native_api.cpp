@@ -114,7 +114,9 @@ void Api::list_models(const Shared& exchange, const Parameters&) {
     all.back()["sentences_per_second"] =
         counts.busy_seconds > 0 ? json(static_cast<double>(counts.sentences) / counts.busy_seconds) : json();
   }
-  exchange->respond({200, json_text({{"default", models_.default_name()}, {"models", all}})});
+  exchange->respond({200, json_text({{"default", models_.default_name()},
+                                     {"precisions", models_.precisions()},
+                                     {"models", all}})});
 }
 
 void Api::add_model(const Shared& exchange, const Parameters&) {

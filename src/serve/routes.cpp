@@ -20,7 +20,7 @@ json object(const std::vector<std::string>& required, const json& properties) {
 
 }  // namespace
 
-std::vector<Api::Route> Api::all_routes() {
+std::vector<Api::Route> Api::all_routes(const std::vector<std::string>& precisions) {
   DecodeConfig decode;
   json translate = {{"type", "object"}, {"required", {"text"}}, {"additionalProperties", false}};
   translate["properties"] = schema_properties(request_decode_fields(decode));
@@ -31,8 +31,8 @@ std::vector<Api::Route> Api::all_routes() {
       {"oneOf", {{{"type", "string"}}, {{"type", "array"}, {"items", {{"type", "string"}}}}}}};
   translate["properties"]["model"] =
       property("string", "a model of /v1/models; the first where there is none");
-  translate["properties"]["precision"] = {{"enum", {"float32", "bfloat16", "int8"}},
-                                          {"description", "of the weights"}};
+  translate["properties"]["precision"] = {{"enum", precisions},
+                                          {"description", "of the weights; the first where there is none"}};
   translate["properties"]["prefix"] = property("string", "what the first line's translation must begin with");
   translate["properties"]["glossary"] = {{"type", "object"},
                                          {"additionalProperties", {{"type", "string"}}},

@@ -60,8 +60,9 @@ json ServedModel::to_json() const {
   return all;
 }
 
-ServedModels::ServedModels(fs::path runs, WeightPrecision precision, const torch::Device& device)
-    : runs_(std::move(runs)), precision_(precision), device_(device) {
+ServedModels::ServedModels(fs::path runs, std::vector<WeightPrecision> precisions,
+                           const torch::Device& device)
+    : runs_(std::move(runs)), precisions_(std::move(precisions)), device_(device) {
   thread_ = std::thread([this] { work(); });
 }
 
@@ -82,13 +83,13 @@ void ServedModels::add(const std::string& run_or_checkpoint) {
     throw UserError(fmt::format("{}: a model of this name is served already", name));
   ServedModel model;
   model.name = name;
-  model.precision = precision_;
+  model.precision = precisions_.front();
   read_bleu(source, model);
   order_.push_back(name);
   Entry& entry = entries_[name];
   entry.source = std::move(source);
-  entry.loaded[precision_] = std::move(model);
-  to_load_.emplace_back(name, precision_);
+  entry.loaded[precisions_.front()] = std::move(model);
+  to_load_.emplace_back(name, precisions_.front());
   changed_.notify_all();
 }
 
@@ -105,10 +106,12 @@ std::optional<ServedModel> ServedModels::find(const std::string& name,
   const auto found = entries_.find(name.empty() ? order_.front() : name);
   if (found == entries_.end()) return std::nullopt;
   Entry& entry = found->second;
-  const WeightPrecision wanted = precision.value_or(precision_);
+  const WeightPrecision wanted = precision.value_or(precisions_.front());
   const auto loaded = entry.loaded.find(wanted);
   if (loaded != entry.loaded.end()) return loaded->second;
-  ServedModel model = entry.loaded.at(precision_);
+  if (std::find(precisions_.begin(), precisions_.end(), wanted) == precisions_.end())
+    throw std::logic_error(fmt::format("{} is not served", name_of(wanted)));
+  ServedModel model = entry.loaded.at(precisions_.front());
   model.precision = wanted;
   model.state = ModelState::loading;
   model.translator.reset();
@@ -121,8 +124,14 @@ std::optional<ServedModel> ServedModels::find(const std::string& name,
 std::vector<ServedModel> ServedModels::list() const {
   const std::lock_guard lock(mutex_);
   std::vector<ServedModel> all;
-  for (const std::string& name : order_) all.push_back(entries_.at(name).loaded.at(precision_));
+  for (const std::string& name : order_) all.push_back(entries_.at(name).loaded.at(precisions_.front()));
   return all;
+}
+
+std::vector<std::string> ServedModels::precisions() const {
+  std::vector<std::string> names;
+  for (const WeightPrecision one : precisions_) names.emplace_back(name_of(one));
+  return names;
 }
 
 std::string ServedModels::default_name() const {

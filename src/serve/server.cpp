@@ -15,7 +15,7 @@ void run_server(const ServeOptions& options) {
     throw UserError(
         fmt::format("--host {}: others can reach this address, and there is no token", options.http.host),
         "--token FILE asks every client for the token in FILE; --insecure serves everybody");
-  ServedModels models(options.api.runs, options.precision, options.device);
+  ServedModels models(options.api.runs, options.precisions, options.device);
   for (const std::string& one : options.models) models.add(one);
   Engine engine(options.max_waiting_lines);
   Api api(engine, models, options.api);

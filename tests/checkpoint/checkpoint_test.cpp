@@ -15,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 
 const fs::path golden_llama = golden_models / "llama";
 
@@ -57,7 +58,8 @@ TEST(Checkpoint, TheSizeOfAdaptedModelsIsCheckedAgainstTheBase) {
   config["vocab_size"] = 90'000'000;
   config["intermediate_size"] = 90'000'000;
   folder.write("adapted/config.json", config.dump());
-  EXPECT_THAT(refusal([&] { Checkpoint(checkpoint).make_decoder(); }), HasSubstr("its configuration needs"));
+  EXPECT_THAT(refusal([&] { Checkpoint(checkpoint).make_decoder(); }),
+              HasSubstr("config.json: its model has"));
 }
 
 TEST(Checkpoint, ProgressThatIsNoObjectIsRefused) {
@@ -96,6 +98,29 @@ TEST(Checkpoint, ADamagedConfigurationIsNamed) {
   fs::remove(own / "manifest.json");  // then only the values can tell
   EXPECT_EQ(refusal([&] { Checkpoint{own}; }),
             file + ": model.heads=5 is not a multiple of model.kv_heads=2");
+}
+
+// Where the values are possible by themselves, only the weights can tell.
+TEST(Checkpoint, AConfigurationThatDoesNotFitTheWeightsIsNamed) {
+  const TemporaryFolder folder;
+  const fs::path own = own_checkpoint(folder);
+  fs::remove(own / "manifest.json");
+  const json good = json::parse(read_file(own / "config.json"));
+  const auto with = [&](const char* key, const json& value) {
+    json config = good;
+    config[key] = value;
+    folder.write("own/config.json", config.dump());
+    return refusal([&] { Checkpoint(own).make_decoder(); });
+  };
+  EXPECT_EQ(with("vocab_size", good["vocab_size"]), "accepted");
+  const std::string weights = (own / "model.safetensors").string();
+  EXPECT_THAT(with("head_dim", 6),
+              MatchesRegex(weights + ": .* has shape \\[.*\\], config.json says \\[.*\\]"));
+  EXPECT_THAT(with("num_hidden_layers", 3), MatchesRegex(weights + ": no tensor .* of config.json's model"));
+  EXPECT_THAT(with("num_hidden_layers", 1),
+              MatchesRegex(weights + ": .* is not part of config.json's model"));
+  EXPECT_THAT(with("vocab_size", 90'000'000),
+              MatchesRegex((own / "config.json").string() + ": its model has .* weights, .*"));
 }
 
 TEST(Checkpoint, WeightsThatAreNotFiniteAreNamed) {

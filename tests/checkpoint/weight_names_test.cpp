@@ -80,8 +80,8 @@ TEST(WeightNames, WrongTensorsAreReportedWithBothShapes) {
   misshapen[0].second = torch::zeros({20, 9});
   EXPECT_EQ(refusal(good), "accepted");
   EXPECT_THAT(refusal(missing), HasSubstr("no tensor model.norm.weight"));
-  EXPECT_EQ(refusal(unexpected), "m: model.extra.weight is not part of this model");
-  EXPECT_EQ(refusal(misshapen), "m: model.embed_tokens.weight has shape [20, 9], expected [20, 8]");
+  EXPECT_EQ(refusal(unexpected), "m: model.extra.weight is not part of config.json's model");
+  EXPECT_EQ(refusal(misshapen), "m: model.embed_tokens.weight has shape [20, 9], config.json says [20, 8]");
 }
 
 TEST(WeightNames, FusedMatricesAreViewsOfTheirRows) {
@@ -124,7 +124,7 @@ TEST(WeightNames, AConfigurationMayNeedTwiceTheWeightsOfItsFileAndAMillion) {
   EXPECT_EQ(fewest_weights(config),
             (blocks - 3 * 1000 * 2000 + 2 * vocabulary + 4000 * 1000 - 1'000'000) / 2);
   EXPECT_EQ(refusal([&] { check_weight_count(config, 5, "m"); }),
-            "m: its configuration needs 35000000 weights, its tensors hold 5");
+            "m: its model has 35000000 weights, but 5 are stored");
 }
 
 TEST(WeightNames, ANaNIsFoundWhereverItIs) {

@@ -3,6 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <future>
+#include <thread>
+
 #include "../../src/serve/api_json.h"
 #include "calque/base/error.h"
 
@@ -20,7 +28,87 @@ HttpRequest form(const std::string& type, const std::string& body) {
   return request;
 }
 
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+
+// A server on a free port that runs until the end of the test.
+class RunningServer {
+ public:
+  RunningServer(HttpOptions options, HttpHandler handler)
+      : server_(on_free_port(options), std::move(handler)) {
+    thread_ = std::thread([this] { server_.run(); });
+  }
+  ~RunningServer() {
+    server_.stop();
+    thread_.join();
+  }
+
+  // A connection on which a GET request was sent.
+  asio::ip::tcp::socket connect() {
+    asio::ip::tcp::socket socket(io_);
+    socket.connect({asio::ip::make_address("127.0.0.1"), server_.port()});
+    asio::write(socket, asio::buffer(std::string("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")));
+    return socket;
+  }
+
+ private:
+  static HttpOptions on_free_port(HttpOptions options) {
+    options.port = 0;
+    return options;
+  }
+  HttpServer server_;
+  asio::io_context io_;
+  std::thread thread_;
+};
+
+std::string read_body(asio::ip::tcp::socket& socket) {
+  boost::beast::flat_buffer buffer;
+  http::response_parser<http::string_body> parser;
+  parser.body_limit(boost::none);
+  http::read(socket, buffer, parser);
+  return parser.get().body();
+}
+
 }  // namespace
+
+TEST(HttpServer, AStreamIsCompleteHoweverMuchIsSentAtItsEnd) {
+  constexpr size_t count = 500, bytes = 100'000;  // more than a socket's buffers hold
+  std::string expected;
+  for (size_t i = 0; i < count; ++i) expected += std::string(bytes, static_cast<char>('a' + i % 26));
+  RunningServer server({}, [&](const std::shared_ptr<Exchange>& exchange) {
+    exchange->begin_stream({200, "", "text/plain"});
+    for (size_t i = 0; i < count; ++i) exchange->send(expected.substr(i * bytes, bytes));
+    exchange->end_stream();
+  });
+  auto client = server.connect();
+  EXPECT_TRUE(read_body(client) == expected);
+}
+
+TEST(HttpServer, AReaderThatStopsIsCutHoweverMuchIsLeft) {
+  std::promise<void> gone;
+  HttpOptions options;
+  options.write_timeout = std::chrono::seconds(1);
+  options.slowest_bytes_per_second = 10 << 20;
+  RunningServer server(options, [&](const std::shared_ptr<Exchange>& exchange) {
+    exchange->on_gone([&] { gone.set_value(); });
+    exchange->respond({200, std::string(100 << 20, 'a'), "text/plain"});
+  });
+  const auto client = server.connect();
+  EXPECT_EQ(gone.get_future().wait_for(std::chrono::seconds(5)), std::future_status::ready);
+}
+
+TEST(HttpServer, ALaterChunkReplacesAnUnsentOneOfTheSameKey) {
+  const std::string long_one(50 << 20, 'a');
+  RunningServer server({}, [&](const std::shared_ptr<Exchange>& exchange) {
+    exchange->begin_stream({200, "", "text/plain"});
+    exchange->send(long_one);  // being written from here on
+    for (const char* text : {"old", "new"}) exchange->send(text, "key");
+    exchange->send("end");
+    exchange->end_stream();
+  });
+  auto client = server.connect();
+  EXPECT_TRUE(read_body(client) == long_one + "newend");
+}
 
 TEST(HttpServer, UrlsAreDecoded) {
   EXPECT_EQ(decode_url("a%20b+c%C3%A9", false), "a b+cé");
@@ -28,6 +116,12 @@ TEST(HttpServer, UrlsAreDecoded) {
   EXPECT_EQ(decode_url("100%", false), "100%");
   EXPECT_EQ(decode_url("%zz%4", false), "%zz%4");
   EXPECT_THAT(parse_query("a=1&b=%26&c&=d&a=2"), testing::Contains(Pair("b", "&")));
+}
+
+TEST(HttpServer, EncodedTextIsOnePartOfAPath) {
+  EXPECT_EQ(encode_url("a-b_c.d~1"), "a-b_c.d~1");
+  EXPECT_EQ(encode_url("a b/c?d#é%"), "a%20b%2Fc%3Fd%23%C3%A9%25");
+  EXPECT_EQ(decode_url(encode_url("a b/c?d#é%+"), false), "a b/c?d#é%+");
 }
 
 TEST(HttpServer, FormsOfBothKindsAreRead) {

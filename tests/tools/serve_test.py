@@ -15,11 +15,25 @@ import subprocess
 import tempfile
 import time
 import unittest
+import urllib.parse
 
 from server import CALQUE, MODEL, Server
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SENTENCES = ["Le chat dort sur la chaise.", "Où est la gare ?", "", "Il a mangé une pomme hier."] * 3
+
+
+FORM = {"Content-Type": "multipart/form-data; boundary=----x"}
+
+
+def form(**fields):
+    """A multipart form of texts and files (name, content)."""
+    text = ""
+    for name, value in fields.items():
+        file, content = value if isinstance(value, tuple) else (None, value)
+        text += f'------x\r\nContent-Disposition: form-data; name="{name}"' + (f'; filename="{file}"' if file else "")
+        text += f"\r\n\r\n{content}\r\n"
+    return (text + "------x--\r\n").encode()
 
 
 class ServeTest(unittest.TestCase):
@@ -96,13 +110,18 @@ class ServeTest(unittest.TestCase):
         self.assertEqual((status, answer["translations"][0]["text"]), (200, text))
         status, answer = self.call("POST", "/v1/chat/completions", {"model": "any", "messages": [{"role": "user", "content": SENTENCES[0]}]})
         self.assertEqual((status, answer["choices"][0]["message"]["content"]), (200, text))
-        boundary = "----x"
-        form = (f"--{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n{SENTENCES[0]}\r\n"
-                f"--{boundary}--\r\n")
-        status, answer = self.call("POST", "/translate_file", form.encode(), {"Content-Type": f"multipart/form-data; boundary={boundary}"})
-        self.assertEqual(status, 200, answer)
-        path = answer["translatedFileUrl"].split("/", 3)[3]
-        self.assertEqual(self.call("GET", "/" + path), (200, text))
+
+    def test_a_file_is_translated_and_fetched_from_the_address_in_the_answer(self):
+        text = self.translate(text=SENTENCES[0])["translations"][0]["text"]
+        for headers, scheme in (({}, "http"), ({"X-Forwarded-Proto": "https"}, "https"), ({"X-Forwarded-Proto": "javascript"}, "http")):
+            status, answer = self.call("POST", "/translate_file", form(file=("où ?#%.txt", SENTENCES[0])), {**FORM, **headers})
+            self.assertEqual(status, 200, answer)
+            url = urllib.parse.urlsplit(answer["translatedFileUrl"])
+            self.assertEqual((url.scheme, url.netloc, url.query, url.fragment), (scheme, f"127.0.0.1:{self.server.port}", "", ""))
+            self.assertEqual(urllib.parse.unquote(url.path.split("/")[-1]), "où ?#%.txt")
+            self.assertEqual(self.call("GET", url.path), (200, text))
+        status, answer = self.call("POST", "/translate_file", form(file=("a.txt", SENTENCES[0]), model="other"), FORM)
+        self.assertEqual(status, 404, answer)
 
     def test_terms_of_a_glossary_are_in_the_translation(self):
         text = self.translate(text=[SENTENCES[0], SENTENCES[1]], glossary={"chat": "feline", "gare": "railway station"})["translations"]
@@ -125,7 +144,8 @@ class ServeTest(unittest.TestCase):
                                    ({"text": 5}, 400, "text"), ({"text": "a", "bean": 4}, 400, "did you mean beam?"),
                                    ({"text": "a", "beam": "4"}, 400, "beam"), ({"text": "a", "beam": 0}, 400, "beam"),
                                    ({"text": "a", "beam": 1e300}, 400, "beam"), ({"text": "a", "model": "x"}, 404, "model x"),
-                                   ({"text": "a", "precision": "int4"}, 400, "precision"), ({"text": "a", "format": "pdf"}, 400, "format"),
+                                   ({"text": "a", "precision": "int4"}, 400, "precision"),
+                                   ({"text": "a", "precision": "float32"}, 400, "--precision int8,float32"), ({"text": "a", "format": "pdf"}, 400, "format"),
                                    ({"text": "a", "glossary": {"b": 1}}, 400, "glossary"), ({"text": "a", "prefix": "word " * 900}, 400, "prefix"), (b'{"text": "\xff"}', 400, "JSON")]:
             found, answer = self.call("POST", "/v1/translate", body)
             self.assertEqual(found, status, (body, answer))
@@ -194,6 +214,15 @@ class OtherServersTest(unittest.TestCase):
             self.assertEqual(server.call("POST", "/translate", {"q": "Bonjour", "source": "fr", "target": "en"})[0], 401)
             self.assertEqual(server.call("POST", "/translate", {"q": "Bonjour", "source": "fr", "target": "en", "api_key": "long-enough-token"})[0], 200)
             self.assertEqual(server.stop(), 0)
+
+    def test_only_the_precisions_of_the_command_line_are_loaded(self):
+        server = Server("--precision", "int8,bfloat16", "--allow-host", "translate.example.com")
+        self.assertEqual(server.call("GET", "/v1/models")[1]["precisions"], ["int8", "bfloat16"])
+        for precision, expected in (("int8", 200), ("bfloat16", 200), ("float32", 400)):
+            while (answer := server.call("POST", "/v1/translate", {"text": "Oui.", "precision": precision}))[0] == 503:
+                time.sleep(0.1)
+            self.assertEqual(answer[0], expected, answer)
+        self.assertEqual(server.stop(), 0)
 
     def test_a_full_queue_answers_429_and_a_stop_answers_what_was_accepted(self):
         server = Server("--queue", "600")

@@ -14,7 +14,7 @@ MODEL = str(pathlib.Path(__file__).resolve().parents[2] / "checkpoints" / "base"
 
 class Server:
     def __init__(self, *options):
-        self.process = subprocess.Popen([CALQUE, "serve", MODEL, "--port", "0", *options], stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([CALQUE, "serve", "--port", "0", *options, MODEL], stderr=subprocess.PIPE, text=True)
         line = self.process.stderr.readline()
         self.port = int(re.search(r"http://127\.0\.0\.1:(\d+)", line).group(1))
         for _ in range(300):

@@ -234,7 +234,7 @@ def ended_under_load(trial, _):
 def lost_model(trial, _):
     """The model's files disappear while it is served; a precision that was not loaded yet cannot be."""
     shutil.copytree(trial.lab.folder / "base", trial / "base")
-    server = Served(trial, model="base")
+    server = Served(trial, "--precision", "int8,float32", model="base")
     shutil.rmtree(trial / "base")
     server.check()
     for _ in range(200):

@@ -64,7 +64,7 @@ class Api {
   void in_background(std::function<void()> work);
   void answer_error(const Shared& exchange, std::exception_ptr error);
   ServedModel ready_model(const std::string& name, const std::string& precision);
-  static std::vector<Route> all_routes();
+  static std::vector<Route> all_routes(const std::vector<std::string>& precisions);
 
   // Native
   void page(const Shared& exchange, const Parameters&);

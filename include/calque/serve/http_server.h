@@ -41,8 +41,8 @@ class Exchange {
   virtual const HttpRequest& request() const = 0;
   virtual void respond(HttpResponse response) = 0;
   virtual void begin_stream(HttpResponse head) = 0;
-  // A `key` lets a later chunk replace an earlier one that is still unsent, so that slow readers do not pile
-  // up text.
+  // Nothing blocks: what a slow reader has not read yet is kept. A `key` lets a later chunk replace an
+  // earlier one that is still unsent, so that no more is kept than the whole answer.
   virtual void send(std::string chunk, const std::string& key = "") = 0;
   virtual void end_stream() = 0;
   // Called once, at once if it has happened already, when the client has left before the answer was complete.
@@ -59,6 +59,7 @@ struct HttpOptions {
   std::chrono::seconds request_timeout{10};  // for sending a request; large bodies have more
   std::chrono::seconds idle_timeout{60};     // between requests
   std::chrono::seconds write_timeout{30};    // for reading an answer; large ones have more
+  size_t slowest_bytes_per_second = 50'000;  // which is what "more" means
   std::chrono::seconds drain_timeout{30};    // after SIGTERM, for what was accepted
 };
 
@@ -83,6 +84,7 @@ class HttpServer {
 std::string reason_phrase(int status);
 // Decodes %41 and, in a query or a form, + for a space.
 std::string decode_url(std::string_view text, bool plus_is_space);
+std::string encode_url(std::string_view text);  // for one part of a path
 std::map<std::string, std::string> parse_query(std::string_view text);
 
 }  // namespace calque

@@ -38,8 +38,9 @@ struct ServedModel {
 
 class ServedModels {
  public:
-  // The decode options are those of every model, instead of its run's.
-  ServedModels(std::filesystem::path runs, WeightPrecision precision,
+  // The first precision is loaded at once, the others when they are asked for. No other is ever loaded: each
+  // is a copy of the weights in memory.
+  ServedModels(std::filesystem::path runs, std::vector<WeightPrecision> precisions,
                const torch::Device& device = torch::kCPU);
   ~ServedModels();
 
@@ -48,11 +49,12 @@ class ServedModels {
   void add(const std::string& run_or_checkpoint);
   bool remove(const std::string& name);  // false: there is none of this name
 
-  // The first that was added where the name is empty. A precision that is not loaded yet is loaded in the
-  // background: the model returned is then `loading`. Nothing: no such model.
+  // The first that was added where the name is empty. A precision of precisions() that is not loaded yet is
+  // loaded in the background: the model returned is then `loading`. Nothing: no such model.
   std::optional<ServedModel> find(const std::string& name, std::optional<WeightPrecision> precision = {});
   std::vector<ServedModel> list() const;  // in the order in which they were added, in the server's precision
   std::string default_name() const;
+  std::vector<std::string> precisions() const;
   bool is_ready() const;     // a model can answer
   bool has_failed() const;   // there is no model that can, or may be able to
   void wait_until_loaded();  // all of them, well or badly
@@ -67,7 +69,7 @@ class ServedModels {
   void work();
 
   const std::filesystem::path runs_;
-  const WeightPrecision precision_;
+  const std::vector<WeightPrecision> precisions_;
   const torch::Device device_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

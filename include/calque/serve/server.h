@@ -11,7 +11,7 @@ namespace calque {
 
 struct ServeOptions {
   std::vector<std::string> models;  // runs and checkpoints; the first answers where a request names none
-  WeightPrecision precision = WeightPrecision::int8;
+  std::vector<WeightPrecision> precisions = {WeightPrecision::int8};  // that a request may ask for
   torch::Device device = torch::kCPU;
   int64_t max_waiting_lines = 20'000;
   bool insecure = false;  // no token on addresses that others reach

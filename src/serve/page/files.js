@@ -22,7 +22,7 @@ async function translateFile(file, model) {
     form.set("target", "en");
     if (model) form.set("model", model);
     const { translatedFileUrl } = await (await request("/translate_file", { body: form })).json();
-    // The server names itself in the address as it sees itself; behind a proxy only the path is right.
+    // The server names itself in the address as it sees itself; behind a proxy only the path is sure to be right.
     const path = new URL(translatedFileUrl, location.href).pathname;
     const name = decodeURIComponent(path.split("/").at(-1));
     const link = element("a", { href: path, download: name, class: "text-button with-icon" }, icon("download"),

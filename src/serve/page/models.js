@@ -5,13 +5,14 @@ import { emit, element } from "./dom.js";
 
 const loadingPoll = 2000;  // ms
 
-export const models = { all: [], first: "" };
+export const models = { all: [], first: "", precisions: [] };
 
 // Asks again while one is loading; emits "models" after each answer.
 export async function loadModels() {
   const answer = await getJson("/v1/models");
   models.all = answer.models;
   models.first = answer.default;
+  models.precisions = answer.precisions;
   if (models.all.some((one) => one.state === "loading")) setTimeout(() => loadModels().catch(() => {}), loadingPoll);
   emit("models");
 }

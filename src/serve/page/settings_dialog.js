@@ -1,16 +1,18 @@
 // Search settings: a few sensible values each. A change translates anew.
 import { number, t } from "./strings.js";
 import { byId, emit, fillSelect, listen, openDialog } from "./dom.js";
+import { models } from "./models.js";
 import { defaults, saveSettings, settings } from "./store.js";
 
 const searchFields = [
   { id: "beam", key: "beam", values: [1, 2, 4, 8] },
   { id: "nbest-count", key: "nbest", values: [1, 2, 3, 5, 8] },
   { id: "length-penalty", key: "lengthPenalty", values: [0, 0.3, 0.6, 1, 1.5] },
-  { id: "precision", key: "precision", values: ["", "float32", "bfloat16", "int8"] },
+  { id: "precision", key: "precision", values: [] },  // the server's
 ];
 
 function fillFields() {
+  searchFields.at(-1).values = ["", ...models.precisions];
   for (const { id, key, values } of searchFields) {
     fillSelect(byId(id), values.map((value) => ({
       value,
@@ -22,9 +24,9 @@ function fillFields() {
 }
 
 export function setUpSettings() {
-  for (const { id, key, values } of searchFields) {
+  for (const { id, key } of searchFields) {
     byId(id).addEventListener("change", (event) => {
-      saveSettings({ [key]: typeof values[1] === "number" ? Number(event.target.value) : event.target.value });
+      saveSettings({ [key]: typeof defaults[key] === "number" ? Number(event.target.value) : event.target.value });
       fillFields();
       emit("settings");
     });
@@ -44,6 +46,6 @@ export function setUpSettings() {
     tint();
   });
   tint();
-  listen("language", fillFields);
+  for (const name of ["language", "models"]) listen(name, fillFields);
   fillFields();
 }

@@ -3,7 +3,7 @@ import { number, t, translateInterface } from "./strings.js";
 import { announce, byId, copyText, emit, fillSelect, listen, saveAs, showMessage } from "./dom.js";
 import { ApiError, isAbort, postEvents, postJson } from "./api.js";
 import { settings } from "./store.js";
-import { modelFacts, modelOf, modelOptions } from "./models.js";
+import { modelFacts, modelOf, modelOptions, models } from "./models.js";
 import { renderPartial, renderTranslation } from "./render_words.js";
 import { setUpRoving } from "./roving.js";
 import { clearLights, lightFromTarget } from "./highlight.js";
@@ -26,7 +26,7 @@ export function searchOptions() {
   const options = {
     beam: settings.beam, nbest: Math.min(settings.nbest, settings.beam), length_penalty: settings.lengthPenalty,
   };
-  if (settings.precision) options.precision = settings.precision;
+  if (models.precisions.includes(settings.precision)) options.precision = settings.precision;
   return options;
 }
 
