@@ -366,7 +366,8 @@ void Api::alternatives(const Shared& exchange, const Parameters&) {
   json all = json::array();
   for (size_t i = 0; i < translations.size(); ++i) {
     const std::string& text = translations[i].text();
-    if (!text.starts_with(prefix)) continue;
+    // What continues the last word of the prefix is no other word at this place.
+    if (!text.starts_with(prefix.empty() ? "" : prefix + " ")) continue;
     const size_t from = prefix.empty() ? 0 : prefix.size() + 1;
     if (from >= text.size()) continue;
     const std::string word = text.substr(from, text.find(' ', from) - from);

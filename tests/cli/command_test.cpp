@@ -207,7 +207,7 @@ TEST(CompletionCommand, CompletesSubcommandsOptionsKeysAndRuns) {
   const TemporaryFolder folder;
   std::filesystem::create_directories(folder / "runs/first");
   EXPECT_EQ(run_calque(folder, "complete -- tok").out, "tokenizer\n");
-  EXPECT_EQ(run_calque(folder, "complete -- data ''").out, "check\nbatches\n");
+  EXPECT_EQ(run_calque(folder, "complete -- data ''").out, "check\nbatches\nprepare\n");
   EXPECT_THAT(run_calque(folder, "complete -- data check a.yaml --ex").out, HasSubstr("--examples"));
   EXPECT_EQ(run_calque(folder, "complete -- data check a.yaml tokenizer.voc").out, "tokenizer.vocabulary=\n");
   EXPECT_EQ(run_calque(folder, "complete -- data check conf").out, "");
