@@ -16,8 +16,8 @@ struct EnumNames<Compression> {
 
 struct DistributedConfig {
   int64_t local_steps = 1;
-  double outer_learning_rate = 0.7;
-  double outer_momentum = 0.9;
+  double outer_learning_rate = 1;
+  double outer_momentum = 0;
   Compression compress = Compression::none;
   double timeout_seconds = 120;
 };
