@@ -38,8 +38,12 @@ TEST(ImportCommand, APrunedModelTranslatesAsTheWholeOne) {
   const std::string options = " --beam 1 --max-length-extra 5 --max-length-ratio 0.01";
   const Outcome whole = run_calque(folder, "translate " + base + options, sources);
   ASSERT_EQ(whole.code, 0) << whole.err;
-  const std::string corpus = (source_folder() / "data/everyday/valid.tsv").string();
-  const Outcome import = run_calque(folder, "import " + base + " pruned --json --prune-vocabulary " + corpus);
+  std::string corpus = read_file(source_folder() / "data/everyday/valid.tsv");
+  std::istringstream said(whole.out);
+  while (std::getline(said, line)) corpus += line + "\t" + line + "\n";  // so that its pieces are kept
+  folder.write("corpus.tsv", corpus);
+  const Outcome import =
+      run_calque(folder, "import " + base + " pruned --json --prune-vocabulary corpus.tsv");
   ASSERT_EQ(import.code, 0) << import.err;
   const json summary = json::parse(import.out);
   EXPECT_LT(summary["pieces"], summary["pieces_before"]);
