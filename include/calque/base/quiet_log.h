@@ -14,7 +14,7 @@ class QuietLog {
   QuietLog(const QuietLog&) = delete;
   QuietLog& operator=(const QuietLog&) = delete;
 
-  void say(const std::string& text);  // a message that is shown all the same
+  void say(const std::string& text);  // a message that is shown nevertheless
 
  private:
   spdlog::sink_ptr terminal_;  // nothing where the logger is not started
