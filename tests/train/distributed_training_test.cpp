@@ -169,6 +169,8 @@ TEST_F(DistributedCheckpoint, ContinuesOnAnyNumberOfRanks) {
   config.ema_decay = 0.9;
   Trainer alone = make_trainer(config);
   make_steps(alone, 0, 8);
+  std::vector<torch::Tensor> averaged;
+  alone.with_evaluation_model([&](const Decoder&) { averaged = weights(alone); });
   for (const int before : {1, 3}) {
     train_on(before, config, {}, [&](Trainer& trainer) {
       make_steps(trainer, 0, 4);
@@ -179,6 +181,10 @@ TEST_F(DistributedCheckpoint, ContinuesOnAnyNumberOfRanks) {
         restore(trainer);
         EXPECT_EQ(trainer.state().step, 4);
         make_steps(trainer, 4, 8);
+        trainer.with_evaluation_model([&](const Decoder&) {  // the averaged weights, on every rank
+          EXPECT_LT(worst_difference(weights(trainer), averaged), 2e-5)
+              << before << " to " << now << " ranks";
+        });
       });
       for (const auto& one : all)
         EXPECT_LT(worst_difference(one, weights(alone)), 2e-5) << before << " to " << now << " ranks";
@@ -191,6 +197,7 @@ TEST_F(DistributedCheckpoint, OnTheSameNumberOfRanksTheBitsAreThoseOfAnUninterru
     TrainConfig config;
     DistributedConfig distributed;
     distributed.local_steps = local_steps;
+    distributed.outer_momentum = 0.9;
     const auto rounds = [](Trainer& trainer, uint32_t first, uint32_t last) {
       for (uint32_t step = first; step < last; step += 2) {
         std::vector<StepResult> results;
