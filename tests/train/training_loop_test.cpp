@@ -5,6 +5,7 @@
 
 #include "calque/runs/run_folder.h"
 #include "calque/train/checkpoint_writer.h"
+#include "calque/train/run_setup.h"
 #include "train/training_fixture.h"
 
 namespace calque {
@@ -331,6 +332,20 @@ TEST_F(TrainingTest, ImpossibleConfigurationsAreRefusedBeforeTheFirstStep) {
   config.run = "third";
   config.train.device = "cuda";
   EXPECT_THAT(refusal(config), HasSubstr("train.device=cuda"));
+}
+
+// The optimizer's products too: a resumed run has the precision that was stored.
+TEST_F(TrainingTest, AutomaticPrecisionIsTheChosenOneInEveryPart) {
+  RunConfig config = small_run(folder_);
+  config.train.optimizer = OptimizerKind::muon;
+  config.train.steps = 10;
+  config.train.precision = Precision::automatic;
+  run(config);
+  RunConfig chosen = config;
+  chosen.run = "chosen";
+  chosen.train.precision = training_precision(config.train, torch::kCPU);
+  run(chosen);
+  EXPECT_EQ(weights(config), weights(chosen));
 }
 
 }  // namespace calque
