@@ -112,7 +112,7 @@ TEST(Trainer, AnOverflowInFloat16SkipsTheStepAndHalvesTheScale) {
   resumed.restore(&saved);
   EXPECT_EQ(resumed.state().loss_scale->value, trainer.state().loss_scale->value);
   EXPECT_EQ(resumed.state().loss_scale->good_steps, 1);
-  Trainer other(make_decoder(tiny_config(50)), {}, 7, torch::kCPU);  // goes on with another precision
+  Trainer other(make_decoder(tiny_config(50)), {}, 7, torch::kCPU);  // continues with another precision
   other.restore(&saved);
   EXPECT_FALSE(other.state().loss_scale);
   EXPECT_FALSE(torch::equal(before, decoder->norm->weight));
