@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <new>
+#include <random>
 
 #include "calque/base/file.h"
 
@@ -27,6 +28,11 @@ uint64_t hash_file(const std::filesystem::path& path) {
 }
 
 std::string hex(uint64_t hash) { return fmt::format("{:016x}", hash); }
+
+std::string random_name() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
+}
 
 // Two rounds of the finaliser of SplitMix64 (Steele, Lea and Flood, 2014); `b` enters both.
 uint64_t mix(uint64_t a, uint64_t b) {

@@ -54,6 +54,21 @@ void print_training(const TrainBench& bench) {
   }
 }
 
+void print_scaling(const ThreadScaling& scaling) {
+  print(fmt::format("{}: {:.1f} % of one thread's time did not get faster with more", scaling.precision,
+                    scaling.serial_share() * 100));
+  const char* before = ": ";
+  for (const auto& [part, times] : scaling.parts) {
+    const double share = scaling.serial_share(part) * 100;
+    if (share < 0.1) continue;
+    print(fmt::format("{}{} {:.1f}", std::exchange(before, ", "), part, share));
+  }
+  print("\n  speed-up that Amdahl's law expects:");
+  for (const int64_t threads : scaling_threads)
+    if (threads > 1) print(fmt::format("  {} threads {:.1f}", threads, scaling.speedup(threads)));
+  print("\n");
+}
+
 void print_decoding(const DecodeBench& bench) {
   print(fmt::format("{:<10}{:>6}{:>7}{:>14}{:>11}{:>10}\n", "precision", "beam", "batch", "sentences/s",
                     "tokens/s", "memory"));
@@ -102,7 +117,9 @@ double first_translation(const BenchOptions& options, const std::string& sentenc
 void run_bench_train(BenchOptions& options) {
   options.train.cache = runs_folder() / ".cache";
   const TrainBench bench = bench_training(read_run_config(options.config, options.overrides), options.train);
-  options.as_json ? print_json(bench.to_json()) : print_training(bench);
+  if (options.as_json) return print_json(bench.to_json());
+  print_training(bench);
+  for (const ThreadScaling& scaling : bench.scaling) print_scaling(scaling);
 }
 
 void run_bench_decode(BenchOptions& options) {

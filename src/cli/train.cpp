@@ -3,6 +3,7 @@
 
 #include "calque/base/config.h"
 #include "calque/base/error.h"
+#include "calque/base/file.h"
 #include "calque/base/log.h"
 #include "calque/base/units.h"
 #include "calque/cli/command.h"
@@ -110,6 +111,15 @@ std::string named_run(const std::vector<std::string>& overrides) {
   throw UserError("--resume without a configuration needs the run's name", "`calque resume RUN` is shorter");
 }
 
+// True if there is a run to continue. A restart after --fresh continues what its own job has begun: an earlier
+// attempt may have died before it deleted the old run.
+bool continues(const TrainCommandOptions& options, const World& world) {
+  const fs::path run = runs_folder() / read_run_config(options.config, options.overrides).run;
+  if (!fs::exists(run / "config.yaml")) return false;
+  if (!options.training.fresh || world.job.empty()) return true;
+  return fs::exists(run / "job") && read_file(run / "job") == world.job;
+}
+
 void run_training(TrainCommandOptions& options) {
   options.training.runs = runs_folder();
   const World world = world_of_this_process();
@@ -129,14 +139,11 @@ void run_training(TrainCommandOptions& options) {
   const bool trains = !options.dry_run;
   if (trains) options.training.group = std::make_shared<ProcessGroup>(world);
   ProcessGroup& group = *options.training.group;
+  options.training.job = world.job;
   if (options.auto_resume || world.restarts > 0) {
-    options.training.resume = group.from_first([&] {
-      return fs::exists(runs_folder() / read_run_config(options.config, options.overrides).run /
-                        "config.yaml")
-                 ? "resume"
-                 : "";
-    }) == "resume";
-    options.training.fresh = false;
+    options.training.resume =
+        group.from_first([&] { return continues(options, world) ? "resume" : ""; }) == "resume";
+    if (options.training.resume) options.training.fresh = false;
   }
   if (options.training.resume) {
     return resume(

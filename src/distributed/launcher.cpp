@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "calque/base/error.h"
+#include "calque/base/hash.h"
 #include "calque/base/interrupt.h"
 #include "calque/base/log.h"
 #include "network.h"
@@ -213,7 +214,8 @@ std::vector<std::vector<std::string>> launch_environments(const LaunchOptions& o
       all.push_back({fmt::format("RANK={}", all.size()), fmt::format("WORLD_SIZE={}", size),
                      fmt::format("LOCAL_RANK={}", local), fmt::format("LOCAL_WORLD_SIZE={}", host.processes),
                      "MASTER_ADDR=" + address, fmt::format("MASTER_PORT={}", options.port),
-                     fmt::format("TORCHELASTIC_RESTART_COUNT={}", restarts)});
+                     fmt::format("TORCHELASTIC_RESTART_COUNT={}", restarts),
+                     "TORCHELASTIC_RUN_ID=" + options.job});
     }
   }
   return all;
@@ -221,6 +223,7 @@ std::vector<std::vector<std::string>> launch_environments(const LaunchOptions& o
 
 int launch(LaunchOptions options, const std::vector<std::string>& command) {
   const Interrupt interrupt;
+  if (options.job.empty()) options.job = random_name();
   for (int restarts = 0;; ++restarts) {
     LaunchOptions attempt = options;
     if (attempt.port == 0) attempt.port = is_local(options.hosts) ? free_port() : 29500;

@@ -88,6 +88,8 @@ World read_world(const Environment& environment) {
   world.interface = environment("GLOO_SOCKET_IFNAME");
   world.has_agent = environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
   world.restarts = number(environment, "TORCHELASTIC_RESTART_COUNT", 0, 0);
+  world.job = environment("TORCHELASTIC_RUN_ID");
+  if (world.job == "none") world.job.clear();  // torchrun without --rdzv-id
   return world;
 }
 

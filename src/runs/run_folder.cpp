@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <fstream>
-#include <random>
 
 #include "calque/base/error.h"
 #include "calque/base/file.h"
@@ -80,8 +79,7 @@ void RunFolder::keep() {
 std::string RunFolder::id() const {
   const fs::path file = path_ / "run_id";
   if (!fs::exists(file)) {
-    std::random_device random;
-    write_file(file, hex(mix(random(), random())));
+    write_file(file, random_name());
   }
   return read_file(file);
 }

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
-#include <random>
 #include <sstream>
 #include <utility>
 
 #include "api_json.h"
+#include "calque/base/hash.h"
 #include "calque/base/text.h"
 #include "calque/base/unicode.h"
 #include "translate_call.h"
@@ -133,8 +133,7 @@ void Api::libretranslate_file(const Shared& exchange, const Parameters&) {
   const bool is_tls = exchange->request().header("x-forwarded-proto") == "https";
   const std::string site = (is_tls ? "https://" : "http://") + exchange->request().header("host");
   start(exchange, call, [this, exchange, name, site](const std::vector<json>& translations) {
-    std::random_device device;
-    const std::string id = fmt::format("{:08x}{:08x}{:08x}", device(), device(), device());
+    const std::string id = random_name();
     {
       const std::lock_guard lock(files_mutex_);
       files_[id] = {name, translations[0]["text"].get<std::string>()};
@@ -172,8 +171,7 @@ void Api::openai(const Shared& exchange, const Parameters&) {
   const std::string model = body.text("model");
   call->model = ready_model(models_.find(model) ? model : "", "");
   call->decode = std::make_shared<DecodeConfig>(call->model.translator->config());
-  std::random_device device;
-  const json head = {{"id", fmt::format("chatcmpl-{:08x}{:08x}", device(), device())},
+  const json head = {{"id", "chatcmpl-" + random_name()},
                      {"created", std::time(nullptr)},
                      {"model", call->model.name}};
   const auto usage = [](const TranslateCall& done) {

@@ -4,11 +4,11 @@
 
 #include <cmath>
 #include <fstream>
-#include <random>
 #include <sstream>
 
 #include "api_json.h"
 #include "calque/base/error.h"
+#include "calque/base/hash.h"
 #include "calque/base/log.h"
 #include "calque/base/unicode.h"
 #include "calque/data/batch.h"
@@ -24,13 +24,6 @@ namespace calque {
 using nlohmann::json;
 
 namespace {
-
-std::string random_nonce() {
-  std::random_device device;
-  std::string nonce;
-  for (int i = 0; i < 4; ++i) nonce += fmt::format("{:08x}", device());
-  return nonce;
-}
 
 std::string event(const std::string& name, const json& data) {
   return "event: " + name + "\ndata: " + json_text(data) + "\n\n";
@@ -64,7 +57,7 @@ double resident_bytes() {
 }  // namespace
 
 void Api::page(const Shared& exchange, const Parameters&) {
-  const std::string nonce = random_nonce();
+  const std::string nonce = random_name();
   std::string html(page::embedded_files[0].content);
   for (size_t at = html.find("{{nonce}}"); at != std::string::npos; at = html.find("{{nonce}}", at))
     html.replace(at, 9, nonce);

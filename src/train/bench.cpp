@@ -155,6 +155,7 @@ json TrainBenchRow::to_json() const {
 json TrainBench::to_json() const {
   json all = {{"limit_gflops", limit_gflops}, {"train", json::array()}};
   for (const TrainBenchRow& row : rows) all["train"].push_back(row.to_json());
+  for (const ThreadScaling& one : scaling) all["scaling"].push_back(one.to_json());
   return all;
 }
 
@@ -213,6 +214,7 @@ TrainBench bench_training(const RunConfig& config, const TrainBenchOptions& opti
       bench.limit_gflops[std::string(name_of(precision))] = limit.mean() / 1e9;
     }
   }
+  bench.scaling = fit_scaling(bench.rows);
   return bench;
 }
 

@@ -49,6 +49,7 @@ void RunRecorder::start(const RunConfig& config, const Tokenizer& tokenizer, Run
   if (options_.fresh) folder_.clear();
   state.run_id = folder_.id();
   if (!options_.resume) {
+    if (!options_.job.empty()) write_file(folder_.job(), options_.job);
     write_file(folder_.path() / tokenizer.file_name(), tokenizer.serialized());
     if (config.finetune.lora.rank > 0) keep_base(config.finetune.init_from);
   }

@@ -39,7 +39,8 @@ TEST(World, ReadsTorchrunsVariables) {
                             {"MASTER_ADDR", "node0"},
                             {"MASTER_PORT", "1234"},
                             {"TORCHELASTIC_USE_AGENT_STORE", "True"},
-                            {"TORCHELASTIC_RESTART_COUNT", "2"}});
+                            {"TORCHELASTIC_RESTART_COUNT", "2"},
+                            {"TORCHELASTIC_RUN_ID", "8f3a"}});
   EXPECT_EQ(world.rank, 3);
   EXPECT_EQ(world.size, 4);
   EXPECT_EQ(world.local_rank, 1);
@@ -48,7 +49,12 @@ TEST(World, ReadsTorchrunsVariables) {
   EXPECT_EQ(world.port, 1234);
   EXPECT_TRUE(world.has_agent);
   EXPECT_EQ(world.restarts, 2);
+  EXPECT_EQ(world.job, "8f3a");
   EXPECT_FALSE(world.is_first());
+}
+
+TEST(World, TorchrunsDefaultRunIdIsNoJob) {
+  EXPECT_EQ(read({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"TORCHELASTIC_RUN_ID", "none"}}).job, "");
 }
 
 TEST(World, OwnVariablesComeBeforeThoseOfMpiAndSlurm) {

@@ -91,6 +91,21 @@ class LaunchTest(Lab):
                 self.assertIn("starting again with a world size of 2", err)
             self.assertEqual(self.weights(run), self.weights("whole"), run)
 
+    def test_a_restart_after_fresh_continues_only_what_its_own_job_began(self):
+        def attempt(restarts, *words):
+            environment = {"RANK": "0", "WORLD_SIZE": "1", "TORCHELASTIC_RESTART_COUNT": str(restarts), "TORCHELASTIC_RUN_ID": "new"}
+            process = self.start("train", "c.yaml", "run=old", "train.steps=20", *words, environment=environment)
+            self.assertEqual(process.wait(timeout=60), 0, process.stderr.read())
+            process.communicate()
+            return (self.folder / "runs/old/run_id").read_text()
+
+        process = self.start("train", "c.yaml", "run=old", "train.steps=20")  # by no launcher
+        process.communicate(timeout=60)
+        old = (self.folder / "runs/old/run_id").read_text()
+        new = attempt(1, "--fresh")  # the first attempt died before it had deleted the old run
+        self.assertNotEqual(new, old)
+        self.assertEqual(attempt(2, "--fresh"), new)
+
     def test_a_rank_that_hangs_is_named_within_the_timeout(self):
         process = self.start("launch", "-n", "2", "train", "c.yaml", "run=hangs")
         self.wait_for("hangs", "checkpoints/step-20")

@@ -3,6 +3,7 @@
 
 #include <mutex>
 
+#include "calque/train/run_setup.h"
 #include "calque/train/trainer.h"
 #include "distributed/ranks.h"
 #include "temporary_folder.h"

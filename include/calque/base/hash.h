@@ -35,6 +35,7 @@ class Hasher {
 uint64_t hash_bytes(std::string_view bytes);
 uint64_t hash_file(const std::filesystem::path& path);
 std::string hex(uint64_t hash);  // 16 hexadecimal digits
+std::string random_name();       // 32 hexadecimal digits, from the system's random device
 
 // A pseudo-random 64-bit value that depends on all arguments; used to derive random seeds.
 uint64_t mix(uint64_t a, uint64_t b);

@@ -18,6 +18,7 @@ struct LaunchOptions {
   std::string address;               // of the first host, as the others reach it; empty: its name
   int port = 0;                      // 0: a free one, if all processes are on this machine
   int max_restarts = 0;
+  std::string job = {};  // a name for all attempts; empty: launch() makes one
 };
 
 // "a:2,b" is two processes on a and one on b. A UserError explains what is wrong with a list.

@@ -17,6 +17,7 @@ struct World {
   std::string interface = "";  // the network interface to use; empty: the one on the way to the address
   bool has_agent = false;      // torchrun: the store at this address belongs to the launcher
   int restarts = 0;            // how often the launcher has started these processes again
+  std::string job = {};        // the launcher's name for all of these starts; empty: it has none
 
   bool is_first() const { return rank == 0; }
   bool is_alone() const { return size == 1; }

@@ -28,6 +28,8 @@ class RunFolder {
   void clear();
   // A random name for this run, made at its start: its checkpoints carry it.
   std::string id() const;
+  // The job of a launcher that started the run; empty: none.
+  std::filesystem::path job() const { return path_ / "job"; }
   // From here on the folder is kept. Otherwise the destructor removes one that this object created.
   void keep();
 

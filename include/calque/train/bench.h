@@ -9,6 +9,7 @@
 #include "calque/runs/evaluation.h"
 #include "calque/runs/model_source.h"
 #include "calque/runs/run_config.h"
+#include "calque/train/thread_scaling.h"
 
 namespace calque {
 
@@ -39,6 +40,7 @@ struct TrainBenchRow {
 struct TrainBench {
   std::vector<TrainBenchRow> rows;
   std::map<std::string, double> limit_gflops;  // by precision, of the last row
+  std::vector<ThreadScaling> scaling;          // where one thread and more were measured
 
   nlohmann::json to_json() const;
 };

@@ -20,6 +20,7 @@ struct TrainingOptions {
   std::filesystem::path runs = "runs";
   bool resume = false;
   bool fresh = false;
+  std::string job = {};  // the launcher's name for this attempt and its restarts; the run remembers it
   std::shared_ptr<ProcessGroup> group = std::make_shared<ProcessGroup>();  // that trains it
   // The fraction of the run, by its nearest limit, at which it pauses: the schedule aims at the limit, and a
   // resumed run goes on as if it had never stopped.
