@@ -21,7 +21,7 @@ inline ModelConfig tiny_config(int64_t vocabulary = 40) {
 
 // One of each architecture that is known by name, and others that only our own format can express.
 inline std::vector<ModelConfig> every_kind() {
-  std::vector<ModelConfig> all(11, tiny_config());
+  std::vector<ModelConfig> all(12, tiny_config());
   for (size_t i = 1; i < 6; ++i) all[i].architecture = Architecture::calque;
   all[1].norm = NormKind::layer;
   all[1].bias = true;
@@ -44,12 +44,17 @@ inline std::vector<ModelConfig> every_kind() {
   all[10].layer_types = {LayerType::sliding_attention, LayerType::full_attention};
   apply_architecture(all[10], Architecture::gemma3);
   all[10].attention = AttentionKind::causal;
+  all[11].target_positions = TargetPositions::restart;
+  all[11].embedding_shortcut = true;
   return all;
 }
 
 inline std::shared_ptr<Decoder> make_decoder(const ModelConfig& config, uint64_t seed = 1) {
   auto decoder = std::make_shared<Decoder>(config);
   decoder->initialise(seed);
+  const torch::NoGradGuard no_gradients;
+  if (decoder->embedding_shortcut.defined())  // zero at first
+    decoder->embedding_shortcut.copy_(torch::linspace(-0.5, 0.7, config.layers));
   decoder->eval();
   return decoder;
 }

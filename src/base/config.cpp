@@ -231,6 +231,16 @@ json schema_of(const Fields& fields) {
   return {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
 }
 
+// The first line whose indentation has a tab, counted from 1; 0: none.
+int line_indented_by_tab(const std::string& text) {
+  std::istringstream lines(text);
+  int number = 1;
+  for (std::string line; std::getline(lines, line); ++number) {
+    if (line.substr(0, line.find_first_not_of(" \t")).find('\t') != std::string::npos) return number;
+  }
+  return 0;
+}
+
 void read_text(const Fields& fields, const std::string& text, const std::string& name, const fs::path& folder,
                const std::vector<std::string>& overrides, bool stored) {
   if (const auto bad = find_invalid_utf8(text)) {
@@ -243,6 +253,10 @@ void read_text(const Fields& fields, const std::string& text, const std::string&
   try {
     root = YAML::Load(text);
   } catch (const YAML::Exception& error) {
+    if (const int line = line_indented_by_tab(text); line > 0) {
+      throw UserError(fmt::format("{}:{}: not valid YAML: a tab in the indentation", name, line),
+                      "YAML is indented by spaces");
+    }
     throw UserError(fmt::format("{}:{}: not valid YAML: {}", name, error.mark.line + 1, error.msg));
   }
   if (root.IsNull()) root = YAML::Node(YAML::NodeType::Map);

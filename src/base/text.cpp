@@ -1,5 +1,7 @@
 #include "calque/base/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cwchar>
 #include <numeric>
@@ -132,6 +134,23 @@ std::optional<std::string> nearest(std::string_view name, const std::vector<std:
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates) {
   const auto meant = nearest(name, candidates);
   return meant ? "; did you mean " + *meant + "?" : "";
+}
+
+std::string encoding_help(const std::string& file) {
+  return fmt::format(
+      "from Latin-1: iconv -f LATIN1 -t UTF-8 {0} > {0}.utf8 (Windows: -f CP1252, or -f UTF-16)",
+      shell_quoted(file));
+}
+
+std::string shell_quoted(const std::string& word) {
+  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_./=:,+@%").find(c) != std::string_view::npos;
+  });
+  if (plain) return word;
+  std::string result = "'";
+  for (const char c : word) result += c == '\'' ? "'\\''" : std::string(1, c);
+  return result + "'";
 }
 
 std::string join(const std::vector<std::string>& parts, std::string_view between) {

@@ -63,9 +63,10 @@ json hf_config(const ModelConfig& c) {
                  {"torch_dtype", "float32"},
                  {"calque", {{"attention", name_of(c.attention)}, {"prompt", c.prompt}}}};
   const ArchitectureTraits* traits = find_architecture(c.architecture);
-  // No class of transformers has prefix attention: labelled as a Llama, such a model would run causally and
-  // translate worse, in silence. It comes with a modelling file of its own (src/checkpoint/transformers).
-  if (traits == nullptr || c.is_prefix()) {
+  // No class of transformers has prefix attention, positions that restart or embedding shortcuts: labelled as
+  // a Llama, such a model would run without them and translate worse, in silence. It comes with a modelling
+  // file of its own (src/checkpoint/transformers).
+  if (traits == nullptr || c.extends_family()) {
     config.update({{"architectures", {"CalqueForCausalLM"}},
                    {"model_type", "calque"},
                    {"auto_map",

@@ -71,7 +71,13 @@ namespace {
 // How to prompt the model, for whoever opens the folder with transformers.
 std::string model_card(const ModelConfig& config, const Tokenizer& tokenizer) {
   const SequenceFormat format = pair_format(tokenizer, config.prompt);
-  const char* trust = hf_config(config).contains("auto_map") ? ", trust_remote_code=True" : "";
+  const std::string trust = hf_config(config).contains("auto_map") ? ", trust_remote_code=True" : "";
+  std::string notes = config.is_prefix()
+                          ? "Attention is prefix: the source attends to itself in both directions."
+                          : "Attention is causal.";
+  if (config.restarts_positions())
+    notes += " Positions begin at 0 again at the last token before the translation.";
+  if (!trust.empty()) notes += " modeling_calque.py in this folder computes the model.";
   return fmt::format(
       "# A French-English model\n\n"
       "Exported by calque. If it was trained on pairs, it translates, and expects these token ids:\n\n"
@@ -87,11 +93,8 @@ std::string model_card(const ModelConfig& config, const Tokenizer& tokenizer) {
       "out = model.generate(ids, max_new_tokens=60, num_beams=4, eos_token_id={})\n"
       "print(tokenizer.decode(out[0, ids.shape[1]:], skip_special_tokens=True))\n"
       "```\n",
-      fmt::join(format.begin, " "), fmt::join(format.separator, " "), format.end,
-      config.is_prefix() ? "Attention is prefix: the source attends to itself in both directions, which "
-                           "modeling_calque.py in this folder computes."
-                         : "Attention is causal.",
-      trust, trust, fmt::join(format.begin, ", "), fmt::join(format.separator, ", "), format.end);
+      fmt::join(format.begin, " "), fmt::join(format.separator, " "), format.end, notes, trust, trust,
+      fmt::join(format.begin, ", "), fmt::join(format.separator, ", "), format.end);
 }
 
 // The first of some texts whose ids differ when a tokenizer is read back. They are in NFKC, with white space
@@ -136,9 +139,9 @@ ImportResult import_model(const ImportOptions& options) {
       decoder = keep_rows(*decoder, kept);
     }
   }
-  for (const auto& parameter : decoder->parameters()) {
-    if (!parameter.isfinite().all().item<bool>())
-      throw UserError(fmt::format("{}: its weights contain NaN or infinite values", options.source.string()));
+  for (const auto& [name, tensor] : weight_views(*decoder)) {
+    if (!tensor.isfinite().all().item<bool>())
+      throw UserError(fmt::format("{}: {} contains NaN or infinite values", options.source.string(), name));
   }
   fs::create_directories(fs::absolute(options.destination).parent_path());
   write_checkpoint(fs::absolute(options.destination), content_of(*decoder, tokenizer));
@@ -213,6 +216,12 @@ ExportResult export_model(const ExportOptions& options) {
   const Checkpoint checkpoint(options.checkpoint);
   auto decoder = checkpoint.make_decoder();
   const bool gguf = options.format == "gguf";
+  if (gguf && (decoder->config().restarts_positions() || decoder->config().embedding_shortcut)) {
+    throw UserError(fmt::format("{}: llama.cpp has neither model.target_positions=restart nor "
+                                "model.embedding_shortcut, which this model needs",
+                                options.checkpoint.string()),
+                    "train without them, or export with --format hf");
+  }
   if (decoder->config().is_prefix() && gguf && !options.causal) {
     throw UserError(
         fmt::format(

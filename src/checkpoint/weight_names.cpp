@@ -71,6 +71,7 @@ NamedTensors llama_views(const Decoder& decoder) {
   }
   views.add_norm("model.norm", *decoder.norm);
   views.add("lm_head.weight", decoder.output);
+  views.add("embedding_shortcut", decoder.embedding_shortcut);
   return views.take();
 }
 
@@ -89,6 +90,7 @@ NamedTensors gpt2_views(const Decoder& decoder) {
     views.add_transposed(layer + "mlp.c_proj", *block.feed_forward->down);
   }
   views.add_norm("transformer.ln_f", *decoder.norm);
+  views.add("embedding_shortcut", decoder.embedding_shortcut);
   return views.take();
 }
 

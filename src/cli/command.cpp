@@ -11,6 +11,7 @@
 #include "calque/base/log.h"
 #include "calque/base/text.h"
 #include "calque/distributed/process_group.h"
+#include "calque/runs/model_source.h"
 #include "calque/runs/run_config.h"
 
 namespace calque::cli {
@@ -173,6 +174,12 @@ std::string json_line(const nlohmann::json& value) {
 }
 
 std::filesystem::path runs_folder() { return globals().runs; }
+
+std::filesystem::path checkpoint_of(const std::filesystem::path& run_or_path) {
+  const bool is_run = std::filesystem::exists(runs_folder() / run_or_path / "config.yaml") ||
+                      std::filesystem::exists(run_or_path / "config.yaml");
+  return is_run ? find_model(runs_folder(), run_or_path.string()).checkpoint : run_or_path;
+}
 
 int run(int argc, char** argv) {
   CLI::App app("Trains decoder-only Transformers that translate French into English.", "calque");

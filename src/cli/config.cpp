@@ -16,10 +16,13 @@ void add_config_command(CLI::App& app) {
                   "calque config show configs/demo.yaml seed=2");
   static std::filesystem::path file;
   static std::vector<std::string> overrides;
-  show->add_option("CONFIG", file, "Configuration file")->required()->type_name(wants_config);
+  show->add_option("CONFIG", file, "Configuration file, or a run")->required()->type_name(wants_config);
   show->add_option("OVERRIDES", overrides, "Values that override the file's")->type_name(wants_overrides);
   show->callback([] {
-    RunConfig resolved = read_run_config(file, overrides);
+    std::filesystem::path run = runs_folder() / file;
+    if (!std::filesystem::exists(run / "config.yaml")) run = file;
+    RunConfig resolved = std::filesystem::is_directory(run) ? read_stored_run_config(run, overrides)
+                                                            : read_run_config(file, overrides);
     print(show_config(fields(resolved), std::filesystem::current_path()));
   });
 

@@ -32,6 +32,10 @@ void check(const DataOptions& options) {
   if (!tokenizer && !options.as_json)
     log::info("lengths are estimated and unknown tokens not counted: no tokenizer.path is set");
   if (report.fatal()) throw Exit{exit_user_error};
+  if (tokenizer || config.data.train.empty()) return;
+  set_num_threads(config.train.threads);
+  DataCache cache(runs_folder() / ".cache", num_threads());
+  choose_tokenizer(config, cache);  // refuses a vocabulary that the corpus has no text for
 }
 
 void batches(const DataOptions& options) {

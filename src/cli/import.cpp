@@ -104,7 +104,7 @@ std::vector<int64_t> ids_of(const std::string& text) {
 
 void print_inspection(const Inspection& found) {
   const auto line = [](const std::string& name, const std::string& value) {
-    print(fmt::format("{:<24}{}\n", name, value));
+    print(fmt::format("{:<24}{}\n", name, shorten(value, 1000)));  // without control characters
   };
   line("format", found.format);
   if (found.architecture) line("architecture", *found.architecture);
@@ -119,10 +119,13 @@ void print_inspection(const Inspection& found) {
   for (const std::string& problem : found.problems) line("  because", problem);
   print(fmt::format("{} tensors\n", found.tensors.size()));
   for (const Inspection::Tensor& tensor : found.tensors)
-    print(fmt::format("  {:<52} [{}]  {}\n", tensor.name, fmt::join(tensor.shape, ", "), tensor.stored));
+    print(fmt::format("  {:<52} [{}]  {}\n", shorten(tensor.name, 200), fmt::join(tensor.shape, ", "),
+                      tensor.stored));
 }
 
-void run_inspect(const InspectOptions& options) {
+void run_inspect(InspectOptions& options) {
+  options.path = checkpoint_of(options.path);
+
   if (options.logits.empty()) {
     const Inspection found = inspect_model(options.path);
     options.as_json ? print_json(found.to_json()) : print_inspection(found);

@@ -8,6 +8,7 @@
 #include "calque/base/log.h"
 #include "calque/base/text.h"
 #include "calque/base/units.h"
+#include "calque/checkpoint/checkpoint.h"
 #include "calque/cli/command.h"
 #include "calque/data/tokenizer_training.h"
 
@@ -43,8 +44,14 @@ void train_model(TokenizerOptions& options) {
   log::info("{}: {} pieces", options.output.string(), format_count(tokenizer.size()));
 }
 
+// Of a file, a checkpoint or a run.
+Tokenizer open_tokenizer(const std::filesystem::path& model) {
+  const std::filesystem::path path = checkpoint_of(model);
+  return std::filesystem::is_directory(path) ? Checkpoint(path).tokenizer() : Tokenizer::load(path);
+}
+
 void encode(const TokenizerOptions& options) {
-  const Tokenizer tokenizer = Tokenizer::load(options.model);
+  const Tokenizer tokenizer = open_tokenizer(options.model);
   std::string line;
   for (uint64_t number = 1; std::getline(std::cin, line); ++number) {
     if (const auto bad = find_invalid_utf8(line)) {
@@ -60,7 +67,7 @@ void encode(const TokenizerOptions& options) {
 }
 
 void decode(const TokenizerOptions& options) {
-  const Tokenizer tokenizer = Tokenizer::load(options.model);
+  const Tokenizer tokenizer = open_tokenizer(options.model);
   std::string line;
   for (uint64_t number = 1; std::getline(std::cin, line); ++number) {
     std::vector<int32_t> ids;
@@ -107,7 +114,10 @@ void add_tokenizer_command(CLI::App& app) {
   CLI::App* encode_command =
       add_command(*tokenizer, "encode", "Encode text from stdin as ids, one line per line",
                   "echo \"Il fait beau.\" | calque tokenizer encode fr-en.model");
-  encode_command->add_option("MODEL", options.model, "SentencePiece model")->required()->type_name("FILE");
+  encode_command
+      ->add_option("MODEL", options.model, "A SentencePiece model, a tokenizer.json, a run or a checkpoint")
+      ->required()
+      ->type_name(wants_run);
   encode_command->add_flag("--pieces", options.pieces, "Print pieces instead of ids");
   encode_command->add_option("--sampling", options.config.sampling, "BPE-dropout or unigram sampling")
       ->check(CLI::Range(0.0, 0.99));
@@ -117,7 +127,10 @@ void add_tokenizer_command(CLI::App& app) {
   CLI::App* decode_command = add_command(
       *tokenizer, "decode", "Decode ids from stdin to text, one line per line",
       "echo \"Il fait beau.\" | calque tokenizer encode fr-en.model | calque tokenizer decode fr-en.model");
-  decode_command->add_option("MODEL", options.model, "SentencePiece model")->required()->type_name("FILE");
+  decode_command
+      ->add_option("MODEL", options.model, "A SentencePiece model, a tokenizer.json, a run or a checkpoint")
+      ->required()
+      ->type_name(wants_run);
   decode_command->callback([] { decode(options); });
 }
 

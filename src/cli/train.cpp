@@ -97,7 +97,9 @@ fs::path find_run_of_file(const TrainCommandOptions& options) {
   if (!fs::exists(run / "config.yaml"))
     throw UserError(fmt::format("{}: there is no such run to resume", run.string()), "leave --resume out");
   for (const ConfigChange& change : changed_keys(read_stored_run_config(run, options.overrides), file)) {
-    if (change.key == "run") continue;
+    if (change.key == "run" || (change.key == "train.precision" && change.now == "auto")) continue;
+    // The base model of adapters is kept in the run.
+    if (change.key == "model.init_from" && fs::exists(run / "base")) continue;
     log::warn("{}: the run has {}, {} has {}; kept as it is (put {}=… on the command line to change it)",
               change.key, change.before, options.config.string(), change.now, change.key);
   }
@@ -111,8 +113,8 @@ std::string named_run(const std::vector<std::string>& overrides) {
   throw UserError("--resume without a configuration needs the run's name", "`calque resume RUN` is shorter");
 }
 
-// True if there is a run to continue. A restart after --fresh continues what its own job has begun: an earlier
-// attempt may have died before it deleted the old run.
+// True if there is a run to continue. A restart after --fresh continues what its own job has begun: an
+// earlier attempt may have died before it deleted the old run.
 bool continues(const TrainCommandOptions& options, const World& world) {
   const fs::path run = runs_folder() / read_run_config(options.config, options.overrides).run;
   if (!fs::exists(run / "config.yaml")) return false;
@@ -155,6 +157,7 @@ void run_training(TrainCommandOptions& options) {
   RunConfig config;
   group.everywhere([&] { config = read_run_config(options.config, options.overrides); });
   if (options.dry_run) {
+    for (const std::string& warning : config_warnings(config)) log::warn("{}", warning);
     const TrainingEstimate estimate = estimate_training(config, options.training);
     options.as_json ? print_json(estimate.to_json()) : print_estimate(estimate);
     return;

@@ -51,6 +51,7 @@ nlohmann::json as_json(const Translator& translator, const Translation& translat
           {"translation", translation.text()},
           {"looped", translation.looped},
           {"copied", translation.copied},
+          {"cut", translation.cut},
           {"nbest", best}};
 }
 
@@ -102,6 +103,9 @@ void run_translate(TranslateOptions& options) {
     if (!translated.complete) log::warn("line {}: the translation was cut off at the length limit", line + 1);
     if (translated.looped)
       log::warn("line {}: the translation repeated itself and was searched for again", line + 1);
+    if (translated.copied) log::warn("line {}: a word is too long for the model and was copied", line + 1);
+    if (translated.cut)
+      log::warn("line {}: a sentence is too long for the model and was cut between words", line + 1);
     if (file) {
       file->write(translated.text);
     } else {

@@ -218,12 +218,12 @@ class Session {
       if (argument.empty()) throw UserError(":model needs a run or a checkpoint");
       set_model(argument);
     } else if (command == "compare") {
-      other_.reset();
       if (argument.empty()) {
+        other_.reset();
         print("no comparison\n");
       } else {
         const ModelSource source = find_model(runs_folder(), argument);
-        other_ = open_model(source, options_);
+        other_ = open_model(source, options_);  // a comparison before it goes on if this fails
         other_name_ = source.name;
         print(fmt::format("comparing {} with {}\n", other_name_, name_));
       }
@@ -262,6 +262,9 @@ class Session {
       if (key.empty())
         print(fmt::format("  {:<18} {}\n", field.name, now.IsNull() ? "" : now.as<std::string>()));
       if (field.name != key) continue;
+      if (key == "shots")
+        throw UserError("shots: examples are read when the prompt starts",
+                        "calque translate MODEL --shots FILE");
       try {
         field.read(YAML::Node(value), {});
       } catch (const BadValue& error) {
@@ -310,7 +313,7 @@ class Session {
     if (translator_->config().sample) ++translator_->config().seed;  // a new sample each time
     last_ = run(*translator_, text, other_ ? name_ : "");
     transcript_ += text + "\t" + last_.text() + "\n";
-    if (!other_) return;
+    if (!other_ || was_stopped_) return;
     other_->config() = translator_->config();
     run(*other_, text, other_name_);
   }
@@ -336,7 +339,8 @@ class Session {
       const size_t width = columns() > indent + 20 ? columns() - indent - 1 : 20;
       print(wrapped(one.text, width, indent) + (one.complete ? "" : " \x1b[2m(cut off)\x1b[0m") + "\n");
     }
-    if (interrupt.requested()) print("(stopped)\n");
+    was_stopped_ = interrupt.requested();
+    if (was_stopped_) print("(stopped)\n");
     return translation;
   }
 
@@ -352,6 +356,7 @@ class Session {
   std::string transcript_;  // source<TAB>translation, since the start
   int64_t beam_ = 4;        // without :nbest
   bool scores_ = false;
+  bool was_stopped_ = false;  // the last translation, by ^C
 };
 
 }  // namespace

@@ -125,7 +125,7 @@ void check_utf8(const LineReader& reader, std::string_view line) {
   if (const auto byte = find_invalid_utf8(line)) {
     throw UserError(fmt::format("{}:{}: byte {} is not valid UTF-8 (0x{:02x})", reader.path().string(),
                                 reader.line_number(), *byte + 1, static_cast<unsigned char>(line[*byte])),
-                    check_help);
+                    encoding_help(reader.path().string()) + std::string("; ") + check_help);
   }
 }
 

@@ -30,7 +30,7 @@ AttentionMap map_attention(const Decoder& decoder, const Tokenizer& tokenizer, c
   Batch batch;
   batch.add(format, source, target);
   const auto device = decoder.device();
-  const Layout layout = batch_layout(batch, decoder.config().attention, device);
+  const Layout layout = batch_layout(batch, decoder.config(), device);
   const auto queries = static_cast<int64_t>(target.size()) + 1;
   torch::Tensor sum;  // [queries, rows]
   const Hook hook = [&](const std::string& name, const torch::Tensor& value) {

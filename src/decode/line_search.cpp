@@ -61,6 +61,12 @@ void LineSearch::split(const std::string& line) {
     const bool copied = !fits(text);
     parts_.push_back({std::move(text), copied});
   }
+  const bool mid_sentence = std::any_of(parts_.begin(), parts_.end() - 1, [](const Part& part) {
+    return !part.copied && std::string_view(".!?:;)\"").find(part.source.back()) == std::string_view::npos &&
+           !part.source.ends_with("…") && !part.source.ends_with("»");
+  });
+  const auto all = static_cast<int64_t>(translator_.tokenizer().encode(cleaned).size());
+  cut_ = mid_sentence && all > longest_source(translator_.decoder().config(), translator_.format());
 }
 
 SearchRequest LineSearch::next(int64_t id) {
@@ -134,6 +140,7 @@ Translation LineSearch::finish() const {
     translation.looped = translation.looped || part.looped;
     translation.copied = translation.copied || part.copied;
   }
+  translation.cut = cut_;
   for (size_t rank = 0; rank < ranks; ++rank) {
     TranslatedText text = join(rank);
     const bool repeated = std::any_of(translation.best.begin(), translation.best.end(),

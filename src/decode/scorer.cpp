@@ -17,11 +17,11 @@ constexpr int64_t batch_rows = 2048;  // mutate: memory only
 
 std::vector<float> batch_scores(const Decoder& decoder, const Batch& batch, const Hook* hook) {
   const auto device = decoder.device();
-  const torch::Tensor scores = decoder
-                                   .label_scores(index_tensor(batch.tokens, device),
-                                                 batch_layout(batch, decoder.config().attention, device),
-                                                 index_tensor(batch.labels, device), hook)
-                                   .to(torch::kCPU, torch::kFloat32);
+  const torch::Tensor scores =
+      decoder
+          .label_scores(index_tensor(batch.tokens, device), batch_layout(batch, decoder.config(), device),
+                        index_tensor(batch.labels, device), hook)
+          .to(torch::kCPU, torch::kFloat32);
   return {scores.const_data_ptr<float>(), scores.const_data_ptr<float>() + scores.numel()};
 }
 

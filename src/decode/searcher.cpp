@@ -90,6 +90,7 @@ void Searcher::admit(RequestQueue& queue, int64_t most) {
     prompt.insert(prompt.end(), request->source.begin(), request->source.end());
     prompt.insert(prompt.end(), format.separator.begin(), format.separator.end());
     if (decoder_.config().is_prefix()) sentence->prefix_rows = static_cast<int64_t>(prompt.size());
+    sentence->first_query = prompt.size() - 1;
     prompt.insert(prompt.end(), request->prefix.begin(), request->prefix.end());
     const auto rows = static_cast<int64_t>(prompt.size());
     if (rows >= decoder_.config().context_length) {
@@ -117,6 +118,13 @@ size_t Searcher::beams_to_query(const Sentence& sentence) const {
   return count;
 }
 
+// The position of a sentence's row, as batch_layout() has it: with target_positions=restart it counts from
+// the last row of the separator, which predicts the first token of the target.
+int64_t Searcher::position_of(const Sentence& sentence, size_t row) const {
+  const bool restarts = decoder_.config().restarts_positions() && row >= sentence.first_query;
+  return static_cast<int64_t>(restarts ? row - sentence.first_query : row);
+}
+
 // One pass for some or all beams of all sentences. Sentences with enough scored beams are extended by one
 // token.
 void Searcher::step() {
@@ -142,7 +150,7 @@ void Searcher::step() {
       sentence->is_read = true;
       sentence->prompt_slots = shared_slots_;
       while (sentence->prompt_slots.size() < sentence->prompt.size()) {
-        positions.push_back(static_cast<int64_t>(sentence->prompt_slots.size()));
+        positions.push_back(position_of(*sentence, sentence->prompt_slots.size()));
         tokens.push_back(sentence->prompt[sentence->prompt_slots.size()]);
         sentence->prompt_slots.push_back(cache_.take());
         rows.slots.push_back(sentence->prompt_slots.back());
@@ -165,7 +173,7 @@ void Searcher::step() {
       Beam& beam = sentence->beams[i];
       const int32_t slot = cache_.take();
       sentence->target_slots.push_back(slot);
-      positions.push_back(static_cast<int64_t>(sentence->prompt.size() + beam.slots.size()));
+      positions.push_back(position_of(*sentence, sentence->prompt.size() + beam.slots.size()));
       beam.slots.push_back(slot);
       rows.slots.push_back(slot);
       tokens.push_back(beam.so_far.tokens.back());

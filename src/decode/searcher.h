@@ -32,6 +32,7 @@ struct Sentence {
   int64_t max_tokens = 0;             // of the target
   std::vector<int32_t> prompt;        // tokens before the searched ones, a forced prefix included
   int64_t prefix_rows = 0;            // rows of the prompt that attend in both directions
+  size_t first_query = 0;             // the separator's last row, which predicts the target's first token
   bool is_read = false;               // the prompt's rows are in the cache
   std::vector<int32_t> prompt_slots;  // the shared rows first
   std::vector<int32_t> target_slots;  // all that its beams ever took
@@ -68,6 +69,7 @@ class Searcher {
   void admit(RequestQueue& queue, int64_t most);
   void read_shared();
   size_t beams_to_query(const Sentence& sentence) const;
+  int64_t position_of(const Sentence& sentence, size_t row) const;
   void step();
   torch::Tensor run(const std::vector<int64_t>& tokens, const Layout& layout, const PassRows& rows) const;
   void extend(Sentence& sentence, const Candidates& candidates, int64_t first_row);

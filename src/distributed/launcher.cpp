@@ -20,6 +20,7 @@
 #include "calque/base/hash.h"
 #include "calque/base/interrupt.h"
 #include "calque/base/log.h"
+#include "calque/base/text.h"
 #include "network.h"
 
 namespace calque {
@@ -52,12 +53,6 @@ bool is_local(const std::vector<Host>& hosts) {
 std::vector<std::string> words(const std::string& text) {
   std::istringstream stream(text);
   return {std::istream_iterator<std::string>(stream), {}};
-}
-
-std::string shell_quoted(const std::string& word) {
-  std::string result = "'";
-  for (const char c : word) result += c == '\'' ? "'\\''" : std::string(1, c);
-  return result + "'";
 }
 
 std::vector<std::string> remote_command(const LaunchOptions& options, const std::string& host,

@@ -66,7 +66,7 @@ std::vector<HeadFacts> analyse_heads(const Decoder& decoder, const SequenceForma
   for (const TokenPair& pair : pairs) {
     Batch batch;
     batch.add(format, pair.source, pair.target);
-    const Layout layout = batch_layout(batch, c.attention);
+    const Layout layout = batch_layout(batch, c);
     const Hook hook = [&](const std::string& name, const Tensor& weights) {  // [heads, queries, rows]
       if (!name.ends_with("attention.weights.0")) return;
       const auto layer = std::stoll(name.substr(std::string("blocks.").size()));

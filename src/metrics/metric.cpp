@@ -2,11 +2,14 @@
 
 namespace calque {
 
-std::vector<Statistics> count_all(const Metric& metric, const ScoredText& text) {
+std::vector<Statistics> count_all(const Metric& metric, const ScoredText& text,
+                                  const std::function<void()>& check) {
   std::vector<Statistics> all;
   all.reserve(text.hypotheses.size());
-  for (size_t i = 0; i < text.hypotheses.size(); ++i)
+  for (size_t i = 0; i < text.hypotheses.size(); ++i) {
+    if (check) check();
     all.push_back(metric.count(text.hypotheses[i], text.references[i]));
+  }
   return all;
 }
 

@@ -25,40 +25,52 @@ struct Cell {
   Edit edit = Edit::none;
 };
 
-// The edit distance between a reference and hypotheses of one length, limited to a band around the diagonal.
+// The edit distance between a reference and hypotheses of one length, limited to a band around the diagonal:
+// only its cells are stored, so the memory grows with the length, not with its square.
 class EditDistance {
  public:
   EditDistance(const Words& reference, size_t length)
-      : reference_(reference), length_(length), columns_(reference.size() + 1) {
-    rows_.resize((length + 1) * columns_);
-    scratch_ = rows_;
-    for (size_t j = 0; j < columns_; ++j) rows_[j] = {static_cast<int>(j), Edit::insert};
-    ratio_ = length > 0 ? static_cast<double>(reference.size()) / static_cast<double>(length) : 1;
-    beam_ = edit_beam < ratio_ / 2 ? static_cast<int>(std::ceil(ratio_ / 2 + edit_beam)) : edit_beam;
+      : reference_(reference),
+        length_(length),
+        columns_(static_cast<int64_t>(reference.size()) + 1),
+        ratio_(length > 0 ? static_cast<double>(reference.size()) / static_cast<double>(length) : 1),
+        beam_(edit_beam < ratio_ / 2 ? static_cast<int>(std::ceil(ratio_ / 2 + edit_beam)) : edit_beam) {
+    size_t cells = 0;
+    for (size_t i = 0; i <= length; ++i) {
+      const auto diagonal = static_cast<int64_t>(std::floor(static_cast<double>(i) * ratio_));
+      const bool whole = i == 0 || i == length;
+      const int64_t first = i == 0 ? 0 : std::max<int64_t>(0, diagonal - beam_);
+      bands_.push_back({first, whole ? columns_ : std::min(columns_, diagonal + beam_), cells});
+      cells += static_cast<size_t>(bands_.back().end - first);
+    }
+    base_.resize(cells);
+    other_.resize(cells);
+    for (int64_t j = 0; j < columns_; ++j)
+      base_[static_cast<size_t>(j)] = {static_cast<int>(j), Edit::insert};
   }
 
   // Sets the base hypothesis and returns its distance.
   int set(const Words& words) {
-    fill(rows_, words, 0);
+    fill(base_, words, 0);
     words_ = words;
-    return rows_.back().cost;
+    return base_.back().cost;
   }
 
   // The distance of another hypothesis. Reuses the rows of the prefix that it shares with the base.
   int distance_of(const Words& words) {
     size_t same = 0;
     while (same < length_ && words[same] == words_[same]) ++same;
-    std::copy(rows_.begin(), rows_.begin() + static_cast<int64_t>((same + 1) * columns_), scratch_.begin());
-    fill(scratch_, words, same);
-    return scratch_.back().cost;
+    fill(other_, words, same);
+    return same == length_ ? base_.back().cost : other_.back().cost;
   }
 
   // The edits between the reference and the base hypothesis, from the start.
   std::vector<Edit> path() const {
     std::vector<Edit> edits;
-    size_t i = length_, j = columns_ - 1;
+    size_t i = length_;
+    int64_t j = columns_ - 1;
     while (i > 0 || j > 0) {
-      const Edit edit = rows_[i * columns_ + j].edit;
+      const Edit edit = cell(base_, i, j).edit;
       edits.push_back(edit);
       if (edit != Edit::insert) --i;
       if (edit != Edit::remove) --j;
@@ -68,37 +80,48 @@ class EditDistance {
   }
 
  private:
-  // Computes the rows after the first `known` words.
-  void fill(std::vector<Cell>& rows, const Words& words, size_t known) {
+  struct Band {
+    int64_t first, end;  // columns of a row that are stored
+    size_t offset;       // of the first of them
+  };
+
+  Cell cell(const std::vector<Cell>& cells, size_t row, int64_t column) const {
+    const Band& band = bands_[row];
+    if (column < band.first || column >= band.end) return {};
+    return cells[band.offset + static_cast<size_t>(column - band.first)];
+  }
+
+  // Computes the rows after the first `known` words, which are the base's.
+  void fill(std::vector<Cell>& cells, const Words& words, size_t known) {
     for (size_t i = known + 1; i <= length_; ++i) {
-      Cell* row = &rows[i * columns_];
-      const Cell* above = row - columns_;
-      std::fill(row, row + columns_, Cell{});
-      const auto diagonal = static_cast<int64_t>(std::floor(static_cast<double>(i) * ratio_));
-      const int64_t first = std::max<int64_t>(0, diagonal - beam_);
-      const int64_t end = i == length_ ? static_cast<int64_t>(columns_)
-                                       : std::min(static_cast<int64_t>(columns_), diagonal + beam_);
-      for (int64_t j = first; j < end; ++j) {
+      const std::vector<Cell>& before = i == known + 1 ? base_ : cells;
+      const Band& band = bands_[i];
+      Cell left;
+      for (int64_t j = band.first; j < band.end; ++j) {
+        Cell best;
         if (j == 0) {
-          row[0] = {above[0].cost + 1, Edit::remove};
-          continue;
+          best = {cell(before, i - 1, 0).cost + 1, Edit::remove};
+        } else {
+          const bool same = words[i - 1] == reference_[static_cast<size_t>(j - 1)];
+          const auto offer = [&](int cost, Edit edit) {
+            if (best.cost > cost) best = {cost, edit};
+          };
+          offer(cell(before, i - 1, j - 1).cost + (same ? 0 : 1), same ? Edit::none : Edit::replace);
+          offer(cell(before, i - 1, j).cost + 1, Edit::remove);
+          offer(left.cost + 1, Edit::insert);
         }
-        const bool same = words[i - 1] == reference_[static_cast<size_t>(j - 1)];
-        const auto offer = [&](int cost, Edit edit) {
-          if (row[j].cost > cost) row[j] = {cost, edit};
-        };
-        offer(above[j - 1].cost + (same ? 0 : 1), same ? Edit::none : Edit::replace);
-        offer(above[j].cost + 1, Edit::remove);
-        offer(row[j - 1].cost + 1, Edit::insert);
+        cells[band.offset + static_cast<size_t>(j - band.first)] = left = best;
       }
     }
   }
 
   const Words& reference_;
-  size_t length_, columns_;
+  size_t length_;
+  int64_t columns_;
   double ratio_;
   int beam_;
-  std::vector<Cell> rows_, scratch_;
+  std::vector<Band> bands_;  // by row
+  std::vector<Cell> base_, other_;
   Words words_;
 };
 
@@ -185,9 +208,9 @@ int best_shift(Words& words, const Words& reference, EditDistance& distance, int
     }
   };
   for (int start = 0; start < count && candidates < max_candidates; ++start) {
-    for (int reference_start = 0; reference_start < reference_count && candidates < max_candidates;
-         ++reference_start) {
-      if (std::abs(reference_start - start) > max_shift_distance) continue;
+    const int end = std::min(reference_count, start + max_shift_distance + 1);
+    for (int reference_start = std::max(0, start - max_shift_distance);
+         reference_start < end && candidates < max_candidates; ++reference_start) {
       for (int length = 1; length <= max_shift_length && start + length <= count &&
                            reference_start + length <= reference_count &&
                            words[start + length - 1] == reference[reference_start + length - 1] &&

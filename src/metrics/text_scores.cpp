@@ -35,7 +35,7 @@ TextScores score_text(const ScoredText& text, const ScoringOptions& options) {
     MetricScore one;
     one.key = key;
     one.name = metric->name();
-    one.statistics = count_all(*metric, text);
+    one.statistics = count_all(*metric, text, options.check);
     const Statistics sums = sum_of(one.statistics);
     one.score = metric->score(sums);
     one.details = metric->details(sums);

@@ -66,6 +66,8 @@ Decoder::Decoder(const ModelConfig& config) : config_(config) {
   norm = register_module("norm", std::make_shared<Norm>(config, config.hidden_size));
   if (!config.tied_embeddings)
     output = register_parameter("output", torch::empty({config.vocabulary, config.hidden_size}));
+  if (config.embedding_shortcut)
+    embedding_shortcut = register_parameter("embedding_shortcut", torch::zeros({config.layers}));
   if (config.positions == PositionKind::rope) rope_ = add_rope_table("rope", config.rope_theta);
   if (config.sliding_window > 0) local_rope_ = add_rope_table("local_rope", config.rope_local_theta);
 }
@@ -84,13 +86,15 @@ const RopeTable* Decoder::layer_rope(int64_t layer) const {
 torch::Tensor Decoder::run(const torch::Tensor& tokens, const ForwardContext& context) const {
   const Layout& layout = context.layout;
   const Layout all = query_all_rows(layout);
-  auto x = embedding->forward(tokens, {all, context.hook});  // [rows, hidden_size]
+  const auto embedded = embedding->forward(tokens, {all, context.hook});  // [rows, hidden_size]
+  auto x = embedded;
   const CacheIndex* index = context.cache != nullptr ? &context.cache->index : nullptr;
   const auto padded = padding_for(x, layout, index);
   const auto padded_all = layout.queries_all_rows() ? padded : padding_for(x, all, index);
   for (size_t i = 0; i < blocks.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
     const bool last = i + 1 == blocks.size();
+    if (embedding_shortcut.defined()) x = torch::addcmul(x, embedded, embedding_shortcut[layer]);
     if (gradient_checkpointing && torch::GradMode::is_enabled() && needs_gradient(*blocks[i], x)) {
       // Copies the layout: the backward pass comes when this function has returned.
       x = recomputed(

@@ -138,6 +138,11 @@ Fields fields(ModelConfig& c) {
           .formerly("tied"),
       field("attention", c.attention,
             "prefix: the source attends to itself in both directions; causal: only backwards"),
+      field("target_positions", c.target_positions,
+            "continue: the target's positions follow the source's; restart: they begin at 0 again, so that "
+            "words that translate each other have similar positions"),
+      field("embedding_shortcut", c.embedding_shortcut,
+            "add the token embeddings to the input of every block again, each time with a learned weight"),
       field("prompt", c.prompt,
             "text around {source} and {target}, such as \"French: {source} English: {target}\"; empty: <sep> "
             "between them, or a newline where the tokenizer has no <sep>"),

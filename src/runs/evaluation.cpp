@@ -127,7 +127,8 @@ std::vector<std::string> read_lines(const fs::path& file) {
   for (std::string_view line; reader.next(line);) {
     if (const auto bad = find_invalid_utf8(line)) {
       throw UserError(
-          fmt::format("{}:{}: byte {} is not valid UTF-8", file.string(), reader.line_number(), *bad + 1));
+          fmt::format("{}:{}: byte {} is not valid UTF-8", file.string(), reader.line_number(), *bad + 1),
+          encoding_help(file.string()));
     }
     if (line.ends_with('\r')) line.remove_suffix(1);
     lines.emplace_back(line);

@@ -1,6 +1,7 @@
 #include "calque/runs/run_config.h"
 
 #include <algorithm>
+#include <optional>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -24,12 +25,18 @@ Fields model_fields(RunConfig& c) {
   return all;
 }
 
+// A run stands for its best checkpoint.
+fs::path base_checkpoint(const fs::path& given) {
+  const fs::path best = given / "checkpoints" / "best";
+  return !fs::exists(given / "config.json") && fs::exists(best / "config.json") ? best : given;
+}
+
 // Reads once to learn the base model, and again with the base's architecture as the defaults.
 template <class Read>
 RunConfig read_with_base(const Read& read) {
   RunConfig config;
   read(config);
-  const fs::path base = config.finetune.init_from;
+  const fs::path base = base_checkpoint(config.finetune.init_from);
   if (base.empty() || !fs::exists(base / "config.json")) return config;
   RunConfig again;
   again.model = Checkpoint(base).config();
@@ -39,6 +46,7 @@ RunConfig read_with_base(const Read& read) {
   again.data.max_tokens =
       std::min(again.data.max_tokens, std::max<int64_t>(2, again.model.context_length - 32));
   read(again);
+  again.finetune.init_from = base;
   return again;
 }
 
@@ -58,6 +66,12 @@ void check_distributed(const DistributedConfig& config, const TrainConfig& train
   }
 }
 
+// Where the tokens around source and target are known before the tokenizer: <s> and <sep>.
+void check_default_lengths(const RunConfig& config) {
+  if (config.finetune.init_from.empty() && config.tokenizer.path.empty() && config.model.prompt.empty())
+    check_longest_sequence(config, config.data.max_tokens + 2);
+}
+
 void check_consistency(const RunConfig& config) {
   if (config.run.find('/') != std::string::npos || config.run.starts_with('.')) {
     throw UserError(fmt::format("run: \"{}\" cannot be the name of a folder", config.run));
@@ -70,6 +84,10 @@ void check_consistency(const RunConfig& config) {
   check_finetune(config.finetune);
   check_decode(config.decode);
   check_prompt(config.model.prompt);
+  if (!config.tokenizer.path.empty() && !config.finetune.init_from.empty())
+    throw UserError("tokenizer.path and model.init_from exclude each other",
+                    "a base model is used with the tokenizer that it was trained with");
+  check_default_lengths(config);
   ModelConfig model = config.model;
   model.vocabulary = config.tokenizer.vocabulary;  // the real one is known only with the tokenizer
   check_model(model);
@@ -92,23 +110,30 @@ Fields fields(RunConfig& c) {
 
 namespace {
 
-// Where the first key that a message names was set: "configs/a.yaml:7", "command line", or the file.
-std::string place_of(const std::string& message, const fs::path& file,
-                     const std::vector<std::string>& overrides) {
-  std::smatch key;
-  if (!std::regex_search(message, key,
-                         std::regex("(data|tokenizer|model|train|distributed|decode)((\\.[a-z_0-9]+)+)")))
-    return file.string();
+// Where a key was set: "command line", "configs/a.yaml:7", or nowhere.
+std::optional<std::string> place_of_key(const std::string& key, const fs::path& file,
+                                        const std::vector<std::string>& overrides) {
   for (const std::string& one : overrides) {
-    if (one.starts_with(key.str() + "=")) return "command line";
+    if (one.starts_with(key + "=")) return "command line";
   }
   YAML::Node node = YAML::Load(read_file(file));
-  std::istringstream parts(key.str());
+  std::istringstream parts(key);
   for (std::string part; std::getline(parts, part, '.');) {
-    if (!node.IsMap() || !node[part].IsDefined()) return file.string();
+    if (!node.IsMap() || !node[part].IsDefined()) return std::nullopt;
     node.reset(node[part]);
   }
-  return node.Mark().line >= 0 ? fmt::format("{}:{}", file.string(), node.Mark().line + 1) : file.string();
+  if (node.Mark().line < 0) return std::nullopt;
+  return fmt::format("{}:{}", file.string(), node.Mark().line + 1);
+}
+
+// Where the first key was set that a message names and that was set at all, or else the file.
+std::string place_of(const std::string& message, const fs::path& file,
+                     const std::vector<std::string>& overrides) {
+  static const std::regex keys("\\brun\\b|(data|tokenizer|model|train|distributed|decode)((\\.[a-z_0-9]+)+)");
+  for (std::sregex_iterator key(message.begin(), message.end(), keys), end; key != end; ++key) {
+    if (auto place = place_of_key(key->str(), file, overrides)) return *place;
+  }
+  return file.string();
 }
 
 }  // namespace
@@ -143,8 +168,22 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
                  c.finetune.lora.target_modules != no_base.lora.target_modules),
        "model.lora.* has no effect without model.lora.rank");
   warn(!base && c.finetune.base_lr_scale != 1, "model.base_lr_scale has no effect without model.init_from");
-  warn(base && c.tokenizer.kind != TokenizerConfig().kind,
-       "tokenizer.kind has no effect beside model.init_from");
+  const TokenizerConfig tokenizer;
+  warn(base && c.tokenizer.kind != tokenizer.kind, "tokenizer.kind has no effect beside model.init_from");
+  warn(base && c.model.vocabulary > 0 && c.tokenizer.vocabulary != c.model.vocabulary,
+       "tokenizer.vocabulary has no effect beside model.init_from");
+  warn(!c.tokenizer.path.empty() &&
+           (c.tokenizer.kind != tokenizer.kind || c.tokenizer.nfkc != tokenizer.nfkc ||
+            c.tokenizer.vocabulary != tokenizer.vocabulary),
+       "tokenizer.kind, vocabulary and nfkc have no effect beside tokenizer.path");
+  warn(c.train.optimizer != OptimizerKind::muon && c.train.muon_method != defaults.muon_method,
+       "train.muon_method has no effect without train.optimizer=muon");
+  warn(c.train.schedule != ScheduleKind::constant && c.train.decay_fraction != defaults.decay_fraction,
+       "train.decay_fraction has no effect without train.schedule=constant");
+  warn(c.data.valid.empty() && c.train.validate_sentences != defaults.validate_sentences,
+       "train.validate_sentences has no effect without data.valid");
+  warn(lora && (c.finetune.base_lr_scale != 1 || c.finetune.freeze_embeddings),
+       "model.base_lr_scale and model.freeze_embeddings have no effect with model.lora: the base is frozen");
   for (const auto& [corpus, key] : {std::pair{&c.data.valid, "data.valid"}, {&c.data.test, "data.test"}}) {
     for (const CorpusPart& part : *corpus) {
       if (part.weight != 1) all.push_back(fmt::format("{}: a weight has no effect here", key));
@@ -162,6 +201,23 @@ RunConfig read_stored_run_config(const fs::path& run, const std::vector<std::str
       [&](RunConfig& into) { read_stored_config(fields(into), run / "config.yaml", overrides); });
   resolve(config);
   return config;
+}
+
+void check_longest_sequence(const RunConfig& config, int64_t tokens) {
+  const DataConfig& data = config.data;
+  if (tokens > config.model.context_length) {
+    throw UserError(
+        fmt::format("data.max_tokens={} makes sequences of up to {} tokens, but model.context_length={}",
+                    data.max_tokens, tokens, config.model.context_length),
+        "raise model.context_length or lower data.max_tokens");
+  }
+  if (tokens > config.train.batch_tokens / data.shards) {
+    const std::string shared = data.shards > 1 ? fmt::format(", shared by data.shards={},", data.shards) : "";
+    throw UserError(fmt::format("train.batch_tokens={}{} is too small for data.max_tokens={}, which makes "
+                                "sequences of up to {} tokens",
+                                config.train.batch_tokens, shared, data.max_tokens, tokens),
+                    "raise train.batch_tokens or lower data.max_tokens");
+  }
 }
 
 void check_data_files(const DataConfig& data) {

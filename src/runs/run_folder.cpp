@@ -8,6 +8,7 @@
 #include "calque/base/error.h"
 #include "calque/base/file.h"
 #include "calque/base/hash.h"
+#include "calque/base/text.h"
 #include "calque/data/line_reader.h"
 
 namespace calque {
@@ -37,7 +38,7 @@ RunFolder::RunFolder(fs::path path, Mode mode) : path_(std::move(path)) {
         fmt::format("{}: this run exists already", path_.string()),
         fmt::format("`calque resume {}` continues it, run=NAME starts another, --fresh deletes it and "
                     "starts again",
-                    path_.filename().string()));
+                    shell_quoted(path_.filename().string())));
   }
   if (mode == Mode::create && has_checkpoints(path_)) {
     throw UserError(fmt::format("{}: checkpoints without a configuration, of no known run", path_.string()),

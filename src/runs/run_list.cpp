@@ -35,20 +35,32 @@ json read_object(const fs::path& file) {
   return value.is_object() ? value : json::object();
 }
 
-std::optional<double> bleu_of(const fs::path& run, const json& summary) {
-  std::optional<double> bleu;
+}  // namespace
+
+std::optional<ShownEvaluation> shown_evaluation(const fs::path& run) {
+  std::optional<ShownEvaluation> shown;
   fs::file_time_type newest{};
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(run / "evaluations", ignored)) {
     const fs::path file = entry.path() / "scores.json";
-    if (!fs::exists(file) || (bleu && fs::last_write_time(file) < newest)) continue;
     const json scores = read_object(file);
     if (!scores.contains("bleu") || !scores["bleu"].is_object()) continue;
-    bleu = scores["bleu"].value("score", 0.0);
-    newest = fs::last_write_time(file);
+    const fs::file_time_type time = fs::last_write_time(file);
+    const bool own = entry.path().filename() == "test", before_own = shown && shown->test_set == "test";
+    if (shown && (before_own || (!own && time < newest))) continue;
+    shown = {entry.path().filename().string(), scores["bleu"].value("score", 0.0),
+             scores.value("sentences", int64_t{0})};
+    newest = time;
   }
-  if (!bleu && summary.contains("best_valid_bleu")) bleu = summary["best_valid_bleu"].get<double>();
-  return bleu;
+  return shown;
+}
+
+namespace {
+
+std::optional<double> bleu_of(const fs::path& run, const json& summary) {
+  if (const auto evaluation = shown_evaluation(run)) return evaluation->bleu;
+  const double validation = summary.value("best_valid_bleu", -1.0);  // -1: never validated
+  return validation >= 0 ? std::optional(validation) : std::nullopt;
 }
 
 RunSummary summarise(const fs::path& run) {

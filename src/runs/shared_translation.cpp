@@ -24,7 +24,8 @@ SharedTranslation::~SharedTranslation() {
 
 TranslatedLine SharedTranslation::summarise(int64_t line, const Translation& translation) const {
   const TranslatedText& best = translation.best.front();
-  TranslatedLine result{render_(line, translation), best.complete, translation.looped, 0};
+  TranslatedLine result{render_(line, translation), best.complete,   translation.looped,
+                        translation.copied,         translation.cut, 0};
   for (const Hypothesis& part : best.parts)
     result.tokens += static_cast<int64_t>(part.token_log_probabilities.size());
   return result;
@@ -56,14 +57,16 @@ ProcessGroup::Texts pack(const std::vector<TranslatedLine>& lines) {
   ProcessGroup::Texts texts;
   for (const TranslatedLine& one : lines) {
     texts.push_back(one.text);
-    texts.push_back(fmt::format("{:d}{:d}{}", one.complete, one.looped, one.tokens));
+    texts.push_back(
+        fmt::format("{:d}{:d}{:d}{:d}{}", one.complete, one.looped, one.copied, one.cut, one.tokens));
   }
   return texts;
 }
 
 TranslatedLine unpack(const ProcessGroup::Texts& texts, size_t line) {
   const std::string& facts = texts.at(2 * line + 1);
-  return {texts.at(2 * line), facts[0] == '1', facts[1] == '1', std::stoll(facts.substr(2))};
+  return {texts.at(2 * line), facts[0] == '1', facts[1] == '1',
+          facts[2] == '1',    facts[3] == '1', std::stoll(facts.substr(4))};
 }
 
 }  // namespace

@@ -36,8 +36,8 @@ std::string host_name(const std::string& header) {
 // The token as each kind of client sends it.
 std::string given_token(const HttpRequest& request) {
   const std::string& header = request.header("authorization");
-  for (const std::string_view scheme : {"Bearer ", "DeepL-Auth-Key "}) {
-    if (header.starts_with(scheme)) return header.substr(scheme.size());
+  for (const std::string_view scheme : {"bearer ", "deepl-auth-key "}) {  // in any case (RFC 9110)
+    if (lower_ascii(header.substr(0, scheme.size())) == scheme) return header.substr(scheme.size());
   }
   if (request.path == "/translate" || request.path == "/detect" || request.path == "/translate_file") {
     const json body =
@@ -77,6 +77,7 @@ Api::Api(Engine& engine, ServedModels& models, ApiOptions options)
       background_(std::make_unique<Background>()) {}
 
 Api::~Api() {
+  stopping_ = true;
   engine_.stop();  // it calls back
   background_->threads.join();
 }
@@ -126,8 +127,11 @@ const Api::Route& Api::find_route(const HttpRequest& request, Parameters& parame
     parameters = std::move(found);
     return route;
   }
-  if (!other_methods.empty())
-    throw ApiError(405, fmt::format("{} takes {}", shorten(request.path, 80), other_methods));
+  if (!other_methods.empty()) {
+    ApiError error(405, fmt::format("{} takes {}", shorten(request.path, 80), other_methods));
+    error.allow = other_methods;
+    throw error;
+  }
   throw ApiError(404,
                  fmt::format("{}: no such address; /openapi.json lists them", shorten(request.path, 80)));
 }
@@ -185,6 +189,7 @@ void Api::handle(const std::shared_ptr<Exchange>& given) {
                              options_.cors_origins.end())
     headers = {{"Access-Control-Allow-Origin", origin},
                {"Access-Control-Allow-Headers", "Content-Type, Authorization"},
+               {"Access-Control-Allow-Methods", "GET, POST, DELETE"},
                {"Vary", "Origin"}};
   const auto exchange = std::make_shared<LoggedExchange>(given, requests_, headers);
   try {
@@ -202,9 +207,15 @@ void Api::handle(const std::shared_ptr<Exchange>& given) {
 void Api::run(const Shared& exchange, const Route& route, const Parameters& parameters) {
   if (!route.in_background) return (this->*route.call)(exchange, parameters);
   if (waiting_in_background_ >= max_in_background) throw QueueFull("too many requests are waiting");
-  in_background([this, exchange, &route, parameters] {
+  answer_in_background(exchange,
+                       [this, exchange, &route, parameters] { (this->*route.call)(exchange, parameters); });
+}
+
+void Api::answer_in_background(const Shared& exchange, std::function<void()> work) {
+  in_background([this, exchange, work = std::move(work)] {
     try {
-      (this->*route.call)(exchange, parameters);
+      work();
+    } catch (const ClientLeft&) {  // nobody is there to be answered
     } catch (...) {
       answer_error(exchange, std::current_exception());
     }
@@ -231,12 +242,16 @@ void Api::answer_error(const Shared& exchange, std::exception_ptr error) {
     status = api.status;
     message = api.what();
     field = api.field;
+    if (!api.allow.empty()) headers.emplace_back("Allow", api.allow);
   } catch (const QueueFull& full) {
     status = 429;
     message = std::string("the server is busy: ") + full.what();
   } catch (const TimeOver& over) {
     status = 504;
     message = over.what();
+  } catch (const NameTaken& taken) {
+    status = 409;
+    message = taken.what();
   } catch (const UserError& user) {
     status = 400;
     message = user.what();

@@ -84,6 +84,7 @@ json body_of(const HttpRequest& request) {
 void check_languages(const std::string& source, const std::string& target) {
   if (source != "auto" && source != "fr")
     throw ApiError(400, fmt::format("{}: only French (fr) is translated", shorten(source, 20)), "source");
+  if (target.empty()) throw ApiError(400, "the target language is missing; it is English (en)", "target");
   if (target != "en")
     throw ApiError(400, fmt::format("{}: only English (en) is written", shorten(target, 20)), "target");
 }

@@ -171,9 +171,8 @@ void Api::openai(const Shared& exchange, const Parameters&) {
   const std::string model = body.text("model");
   call->model = ready_model(models_.find(model) ? model : "", "");
   call->decode = std::make_shared<DecodeConfig>(call->model.translator->config());
-  const json head = {{"id", "chatcmpl-" + random_name()},
-                     {"created", std::time(nullptr)},
-                     {"model", call->model.name}};
+  const json head = {
+      {"id", "chatcmpl-" + random_name()}, {"created", std::time(nullptr)}, {"model", call->model.name}};
   const auto usage = [](const TranslateCall& done) {
     const int64_t read = done.source_tokens(), written = done.target_tokens();
     return json{{"prompt_tokens", read}, {"completion_tokens", written}, {"total_tokens", read + written}};

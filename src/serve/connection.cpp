@@ -242,7 +242,7 @@ void Connection::watch() {
 // For what is not a proper request: an answer, then the end.
 void Connection::refuse(int status, const std::string& message) {
   keep_alive_ = false;
-  write_response({status, nlohmann::json{{"error", {{"message", message}}}}.dump(
+  write_response({status, nlohmann::json{{"error", {{"message", message}, {"code", status}}}}.dump(
                               -1, ' ', false, nlohmann::json::error_handler_t::replace)});
 }
 

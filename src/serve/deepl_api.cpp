@@ -67,7 +67,9 @@ void Api::deepl(const Shared& exchange, const Parameters&) {
     join_lines(call->texts);
   }
   call->model = ready_model("", "");
-  call->decode = std::make_shared<DecodeConfig>(call->model.translator->config());
+  auto decode = std::make_shared<DecodeConfig>(call->model.translator->config());
+  if (split != "0") decode->split_tokens = 1;  // sentence by sentence
+  call->decode = decode;
   start(exchange, call, [exchange, call](const std::vector<json>& translations) {
     json all = json::array();
     for (size_t i = 0; i < translations.size(); ++i)

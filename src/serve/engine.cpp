@@ -133,6 +133,14 @@ EngineCounts Engine::counts() const {
   return counts;
 }
 
+std::optional<double> Engine::sentences_per_second(
+    const std::shared_ptr<const Translator>& translator) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = speeds_.find(translator);
+  if (found == speeds_.end() || found->second.seconds <= 0) return std::nullopt;
+  return static_cast<double>(found->second.sentences) / found->second.seconds;
+}
+
 void Engine::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
@@ -144,17 +152,24 @@ void Engine::work() {
     last_ = chosen->first;
     // Keeps the model while it is used: a task that ends may be the last that needs it.
     const auto translator = chosen->second.clients.front().flows.front()->task.translator;
+    const int64_t before = counts_.sentences;
+    const auto begin = Clock::now();
     lock.unlock();
     search(*translator);
     lock.lock();
+    const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    counts_.busy_seconds += seconds;
+    std::erase_if(speeds_, [](const auto& one) { return one.first.expired(); });
+    Speed& speed = speeds_[translator];
+    speed.sentences += counts_.sentences - before;
+    speed.seconds += seconds;
   }
 }
 
 void Engine::search(const Translator& translator) {
-  const auto begin = Clock::now();
   {
     const std::lock_guard lock(mutex_);
-    began_ = begin;
+    began_ = Clock::now();
   }
   try {
     translator.search().run([&](bool) { return next(translator); },
@@ -163,8 +178,6 @@ void Engine::search(const Translator& translator) {
   } catch (...) {
     fail_all(translator, std::current_exception());
   }
-  const std::lock_guard lock(mutex_);
-  counts_.busy_seconds += std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 bool Engine::others_wait(const Translator& translator) const {

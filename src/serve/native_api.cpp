@@ -43,8 +43,6 @@ std::vector<Glossary::Term> glossary_terms(const json* given) {
   return terms;
 }
 
-struct ClientLeft {};
-
 constexpr size_t lines_answered_at_once = 100;  // by the engine's thread, which others wait for
 
 double resident_bytes() {
@@ -100,12 +98,11 @@ void Api::prometheus(const Shared& exchange, const Parameters&) {
 }
 
 void Api::list_models(const Shared& exchange, const Parameters&) {
-  const EngineCounts counts = engine_.counts();
   json all = json::array();
-  for (const ServedModel& one : models_.list()) {
+  for (const ServedModel& one : models_.list_with_scores()) {
+    const auto speed = engine_.sentences_per_second(one.translator);
     all.push_back(one.to_json());
-    all.back()["sentences_per_second"] =
-        counts.busy_seconds > 0 ? json(static_cast<double>(counts.sentences) / counts.busy_seconds) : json();
+    all.back()["sentences_per_second"] = speed ? json(*speed) : json();
   }
   exchange->respond({200, json_text({{"default", models_.default_name()},
                                      {"precisions", models_.precisions()},
@@ -129,6 +126,21 @@ void Api::remove_model(const Shared& exchange, const Parameters& parameters) {
   exchange->respond({200, json_text({{"removed", parameters.at("name")}})});
 }
 
+void Api::check_lines(const std::vector<std::string>& lines, const char* field) const {
+  for (const std::string& line : lines) {
+    if (line.size() > options_.max_line_bytes)
+      throw ApiError(413, fmt::format("a line of {} bytes; at most {}", line.size(), options_.max_line_bytes),
+                     field);
+  }
+}
+
+// Throws if nobody waits for an answer any more, or it has taken too long.
+void Api::check_wanted(bool client_left, std::chrono::steady_clock::time_point deadline) const {
+  if (client_left) throw ClientLeft();
+  if (stopping_) throw ApiError(503, "the server has stopped");
+  if (std::chrono::steady_clock::now() > deadline) throw TimeOver("the request took too long");
+}
+
 // Translates all texts. `done` gets one JSON object per text, from the engine's thread or the background.
 void Api::start(const Shared& exchange, std::shared_ptr<TranslateCall> call, TextsDone done) {
   if (call->texts.size() > options_.max_texts)
@@ -149,11 +161,7 @@ void Api::start(const Shared& exchange, std::shared_ptr<TranslateCall> call, Tex
   task.prefixes = {call->prefix};
   task.deadline = std::chrono::steady_clock::now() + options_.timeout;
   task.lines = call->lines();
-  for (const std::string& line : task.lines) {
-    if (line.size() > options_.max_line_bytes)
-      throw ApiError(413, fmt::format("a line of {} bytes; at most {}", line.size(), options_.max_line_bytes),
-                     "text");
-  }
+  check_lines(task.lines, "text");
   if (options_.log_text) {
     for (const std::string& text : call->texts) log::info("translate: {}", text);
   }
@@ -177,10 +185,7 @@ void Api::start(const Shared& exchange, std::shared_ptr<TranslateCall> call, Tex
   again.client = task.client;
   again.decode = task.decode;
   again.deadline = task.deadline;
-  const auto check_time = [gone, deadline = task.deadline] {
-    if (*gone) throw ClientLeft();
-    if (std::chrono::steady_clock::now() > deadline) throw TimeOver("the translation took too long");
-  };
+  const auto check_time = [this, gone, deadline = task.deadline] { check_wanted(*gone, deadline); };
   const auto force = [this, call, again, check_time] {
     force_terms(
         call->glossary, *call->model.translator, call->translations,
@@ -334,7 +339,7 @@ void Api::alternatives(const Shared& exchange, const Parameters&) {
     const torch::NoGradGuard no_gradients;
     Batch batch;
     batch.add(translator.format(), source_tokens, prefix_tokens);
-    const Layout layout = batch_layout(batch, translator.decoder().config().attention);
+    const Layout layout = batch_layout(batch, translator.decoder().config());
     const torch::Tensor logits = translator.decoder().logits(index_tensor(batch.tokens), layout);
     next = top_candidates(logits.slice(0, logits.size(0) - 1).clone(), count, translator.forbidden(), {});
   }
@@ -375,36 +380,51 @@ void Api::alternatives(const Shared& exchange, const Parameters&) {
   exchange->respond({200, json_text({{"alternatives", all}})});
 }
 
+// Scoring takes a while for long texts. It ends when nobody waits for it any more.
 void Api::evaluate(const Shared& exchange, const Parameters&) {
   JsonReader body(exchange->request().body);
   const std::string name = body.text("model");
-  const auto sources = body.texts("source"), references = body.texts("reference");
-  auto hypotheses = body.texts("hypothesis");
+  auto sources = body.texts("source");
+  const auto references = body.texts("reference"), hypotheses = body.texts("hypothesis");
   body.finish();
-  if (std::max(sources.size(), references.size()) > options_.max_texts)
+  if (references.empty()) throw ApiError(400, "reference is missing", "reference");
+  const size_t count = hypotheses.empty() ? sources.size() : hypotheses.size();
+  if (count != references.size())
+    throw ApiError(400,
+                   fmt::format("{} {} and {} references", count,
+                               hypotheses.empty() ? "sources" : "hypotheses", references.size()),
+                   "reference");
+  if (count > options_.max_texts)
     throw ApiError(413, fmt::format("at most {} texts per request", options_.max_texts), "reference");
-  if (hypotheses.empty()) {
-    if (sources.size() != references.size())
-      throw ApiError(400, fmt::format("{} sources and {} references", sources.size(), references.size()),
-                     "reference");
-    const ServedModel model = ready_model(name, "");
-    TranslationTask task;
-    task.translator = model.translator;
-    task.client = exchange->request().client;
-    task.decode = std::make_shared<DecodeConfig>(model.translator->config());
-    task.lines = sources;
-    task.deadline = std::chrono::steady_clock::now() + options_.timeout;
-    for (const Translation& one : engine_.translate(std::move(task))) hypotheses.push_back(one.text());
-  }
-  ScoredText text{hypotheses, {}};
-  for (const std::string& reference : references) text.references.push_back({reference});
-  ScoringOptions scoring;
-  scoring.resamples = 0;
-  const TextScores scores = score_text(text, scoring);
-  json answer = {{"sentences", scores.sentences}, {"translations", hypotheses}};
-  for (const MetricScore& one : scores.metrics)
-    answer[one.key] = {{"score", one.score}, {"signature", one.signature}};
-  exchange->respond({200, json_text(answer)});
+  check_lines(references, "reference");
+  check_lines(hypotheses, "hypothesis");
+  const auto deadline = std::chrono::steady_clock::now() + options_.timeout;
+  const auto score = [this, exchange, references, deadline](const std::vector<std::string>& translations) {
+    const auto gone = std::make_shared<std::atomic<bool>>(false);
+    exchange->on_gone([gone] { *gone = true; });
+    answer_in_background(exchange, [=, this] {
+      ScoredText text{translations, {}};
+      for (const std::string& reference : references) text.references.push_back({reference});
+      ScoringOptions scoring;
+      scoring.resamples = 0;
+      scoring.check = [&] { check_wanted(*gone, deadline); };
+      const TextScores scores = score_text(text, scoring);
+      json answer = {{"sentences", scores.sentences}, {"translations", translations}};
+      for (const MetricScore& one : scores.metrics)
+        answer[one.key] = {{"score", one.score}, {"signature", one.signature}};
+      exchange->respond({200, json_text(answer)});
+    });
+  };
+  if (!hypotheses.empty()) return score(hypotheses);
+  auto call = std::make_shared<TranslateCall>();
+  call->texts = std::move(sources);
+  call->model = ready_model(name, "");
+  call->decode = std::make_shared<DecodeConfig>(call->model.translator->config());
+  start(exchange, call, [score](const std::vector<json>& translations) {
+    std::vector<std::string> texts;
+    for (const json& one : translations) texts.push_back(one["text"].get<std::string>());
+    score(texts);
+  });
 }
 
 }  // namespace calque

@@ -90,7 +90,7 @@ std::vector<Api::Route> Api::all_routes(const std::vector<std::string>& precisio
               {{"model", text}, {"source", text}, {"target", text}, {"layer", count}, {"head", count}})},
       {"POST", "/v1/alternatives", "other words at a place of a translation", &Api::alternatives, false, true,
        object({"source"}, {{"model", text}, {"source", text}, {"prefix", text}, {"count", count}})},
-      {"POST", "/v1/evaluate", "BLEU, chrF and TER", &Api::evaluate, false, true,
+      {"POST", "/v1/evaluate", "BLEU, chrF and TER", &Api::evaluate, false, false,
        object({"reference"},
               {{"model", text}, {"source", texts}, {"reference", texts}, {"hypothesis", texts}})},
       {"GET", "/v1/runs", "the runs and comparisons", &Api::list_runs, false, true},

@@ -6,35 +6,14 @@
 #include <algorithm>
 
 #include "calque/base/error.h"
-#include "calque/base/file.h"
 #include "calque/base/log.h"
 #include "calque/base/units.h"
 #include "calque/model/decoder.h"
+#include "calque/runs/run_list.h"
 
 namespace calque {
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-namespace {
-
-// The newest evaluation of a run: its BLEU, and on what.
-void read_bleu(const ModelSource& source, ServedModel& model) {
-  if (!source.run) return;
-  std::error_code ignored;
-  fs::file_time_type newest{};
-  for (const auto& entry : fs::directory_iterator(*source.run / "evaluations", ignored)) {
-    const fs::path file = entry.path() / "scores.json";
-    if (!fs::exists(file) || (model.bleu && fs::last_write_time(file) < newest)) continue;
-    const json scores = json::parse(read_file(file), nullptr, false);
-    if (!scores.is_object() || !scores.contains("bleu") || !scores["bleu"].is_object()) continue;
-    model.bleu = scores["bleu"].value("score", 0.0);
-    model.bleu_on = fmt::format("{} ({} sentences)", entry.path().filename().string(),
-                                format_count(scores.value("sentences", int64_t{0})));
-    newest = fs::last_write_time(file);
-  }
-}
-
-}  // namespace
 
 int64_t weight_bytes(const Decoder& decoder) {
   const int64_t count = decoder.parameter_count();
@@ -80,11 +59,10 @@ void ServedModels::add(const std::string& run_or_checkpoint) {
   const std::lock_guard lock(mutex_);
   const std::string name = source.name;
   if (entries_.contains(name))
-    throw UserError(fmt::format("{}: a model of this name is served already", name));
+    throw NameTaken(fmt::format("{}: a model of this name is served already", name));
   ServedModel model;
   model.name = name;
   model.precision = precisions_.front();
-  read_bleu(source, model);
   order_.push_back(name);
   Entry& entry = entries_[name];
   entry.source = std::move(source);
@@ -125,6 +103,22 @@ std::vector<ServedModel> ServedModels::list() const {
   const std::lock_guard lock(mutex_);
   std::vector<ServedModel> all;
   for (const std::string& name : order_) all.push_back(entries_.at(name).loaded.at(precisions_.front()));
+  return all;
+}
+
+std::vector<ServedModel> ServedModels::list_with_scores() const {
+  std::vector<ServedModel> all = list();
+  for (ServedModel& one : all) {
+    std::unique_lock lock(mutex_);
+    const auto found = entries_.find(one.name);
+    if (found == entries_.end()) continue;  // removed meanwhile
+    const ModelSource source = found->second.source;
+    lock.unlock();
+    const auto evaluation = source.run ? shown_evaluation(*source.run) : std::nullopt;
+    if (!evaluation) continue;
+    one.bleu = evaluation->bleu;
+    one.bleu_on = fmt::format("{} ({} sentences)", evaluation->test_set, format_count(evaluation->sentences));
+  }
   return all;
 }
 

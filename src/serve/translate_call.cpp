@@ -4,7 +4,6 @@
 
 #include "calque/base/unicode.h"
 #include "calque/decode/attention_map.h"
-#include "calque/decode/entities.h"
 
 namespace calque {
 
@@ -24,12 +23,13 @@ std::vector<std::string> lines_of(const std::string& text) {
 }
 
 // The words of a translation with the source words that they attended to; of all parts, one after another.
-AlignedText align(const Translator& translator, const Translation& translation) {
+AlignedText align(const Translator& translator, const Translation& translation,
+                  const TranslatedText& chosen) {
   const Tokenizer& tokenizer = translator.tokenizer();
   AlignedText aligned;
   for (size_t i = 0; i < translation.sources.size(); ++i) {
     const std::string& source = translation.sources[i];
-    const Hypothesis& part = translation.best.front().parts[i];
+    const Hypothesis& part = chosen.parts[i];
     const size_t own = split_words(code_points(source)).size();
     if (part.is_copied()) {
       aligned.words.push_back(source);
@@ -121,15 +121,22 @@ json Api::TranslateCall::to_json(size_t text) const {
     std::vector<AlignedText> aligned;
     for (size_t line = first; line < last; ++line) {
       const bool has_tags = markup[text].has_tags(line - first);
-      aligned.push_back(has_tags ? align(*model.translator, translations[line])
-                                 : AlignedText{{translations[line].text()}});
+      aligned.push_back(has_tags
+                            ? align(*model.translator, translations[line], translations[line].best.front())
+                            : AlignedText{{translations[line].text()}});
     }
     joined = markup[text].join(aligned);
   }
   json answer = {{"text", joined}, {"segments", std::move(segments)}};
   if (last - first == 1) {
+    const auto with_tags = [&](const TranslatedText& one) {
+      const bool has_tags = !markup.empty() && markup[text].has_tags(0);
+      return markup.empty() ? one.text
+                            : markup[text].join({has_tags ? align(*model.translator, translations[first], one)
+                                                          : AlignedText{{one.text}}});
+    };
     for (const TranslatedText& one : translations[first].best)
-      answer["nbest"].push_back({{"text", markup.empty() ? one.text : encode_entities(one.text)},
+      answer["nbest"].push_back({{"text", with_tags(one)},
                                  {"score", one.score},
                                  {"log_probability", one.log_probability},
                                  {"complete", one.complete}});

@@ -58,6 +58,11 @@ std::vector<ConfigChange> changed_keys(const RunConfig& before, const RunConfig&
   return changes;
 }
 
+bool has_change(const std::vector<ConfigChange>& changes, const std::string& key) {
+  return std::any_of(changes.begin(), changes.end(),
+                     [&](const ConfigChange& change) { return change.key == key; });
+}
+
 void check_resumable(const std::vector<ConfigChange>& changes) {
   for (const ConfigChange& change : changes) {
     const bool in_section = std::any_of(std::begin(fixed_sections), std::end(fixed_sections),

@@ -1,5 +1,7 @@
 #include "calque/train/run_recorder.h"
 
+#include <limits>
+
 #include "calque/base/config.h"
 #include "calque/base/error.h"
 #include "calque/base/hash.h"
@@ -24,9 +26,28 @@ RunRecorder::RunRecorder(const RunConfig& config, const TrainingOptions& options
       folder_(options.runs / config.run, folder_mode(options)),
       writer_(folder_, config.train.keep_checkpoints) {}
 
-std::optional<Checkpoint> RunRecorder::newest_checkpoint(const Tokenizer& tokenizer) const {
+// A run that was stopped before its first checkpoint begins again. One that has had checkpoints must not: its
+// metrics would be lost. When the second is written, or validated, the first one is complete.
+void RunRecorder::check_never_saved(const TrainConfig& config) const {
+  int64_t step = 0, second = std::numeric_limits<int64_t>::max();
+  for (const auto& line : read_metrics(folder_.metrics()))
+    step = std::max(step, line.value("step", int64_t{0}));
+  for (const int64_t every : {config.checkpoint_every, config.validate_every})
+    if (every > 0) second = std::min(second, 2 * every);
+  if (step >= second || fs::exists(folder_.path() / "summary.json")) {
+    throw UserError(fmt::format("{}: the run has reached step {}, but there is no checkpoint",
+                                folder_.checkpoints().string(), step),
+                    "bring the checkpoints back; --fresh deletes the run and starts again");
+  }
+}
+
+std::optional<Checkpoint> RunRecorder::newest_checkpoint(const TrainConfig& config,
+                                                         const Tokenizer& tokenizer) const {
   auto checkpoint = calque::newest_checkpoint(folder_.checkpoints(), folder_.id());
-  if (!checkpoint) return checkpoint;
+  if (!checkpoint) {
+    check_never_saved(config);
+    return checkpoint;
+  }
   if (checkpoint->tokenizer().hash() != tokenizer.hash()) {
     throw UserError(
         fmt::format("{}: not the tokenizer that the run was trained with", folder_.tokenizer().string()),

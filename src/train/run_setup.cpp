@@ -65,6 +65,11 @@ void start_from(Decoder& decoder, const RunConfig& config, const torch::Device& 
     throw UserError(
         fmt::format("model.init_from: {}: adapters without their base model", finetune.init_from.string()),
         "`calque export` merges them into one model");
+  if (decoder.config().vocabulary != base.config().vocabulary)
+    throw UserError(
+        fmt::format("model.init_from: {}: the tokenizer has {} pieces, but the model's vocabulary is {}",
+                    finetune.init_from.string(), decoder.config().vocabulary, base.config().vocabulary),
+        "it is not the tokenizer that the model was trained with");
   base.load_into(decoder);
   decoder.to(device);  // before weights are frozen, which makes copies of them
   if (finetune.freeze_layers > static_cast<int64_t>(decoder.blocks.size())) {
@@ -111,21 +116,7 @@ std::shared_ptr<Decoder> make_model(const RunConfig& config, const Tokenizer& to
   if (config.finetune.base_precision == WeightPrecision::int8 && !device.is_cpu())
     throw UserError("model.base_precision=int8 runs on the CPU only",
                     "model.base_precision=bfloat16 runs everywhere");
-  const int64_t longest = pair_format(tokenizer, config.model.prompt).rows(config.data.max_tokens, 0);
-  if (longest > model.context_length) {
-    throw UserError(
-        fmt::format("data.max_tokens={} makes sequences of up to {} tokens, but model.context_length={}",
-                    config.data.max_tokens, longest, model.context_length),
-        "raise model.context_length or lower data.max_tokens");
-  }
-  if (longest > config.train.batch_tokens / config.data.shards) {
-    const std::string shared =
-        config.data.shards > 1 ? fmt::format(", shared by data.shards={},", config.data.shards) : "";
-    throw UserError(fmt::format("train.batch_tokens={}{} is too small for data.max_tokens={}, which makes "
-                                "sequences of up to {} tokens",
-                                config.train.batch_tokens, shared, config.data.max_tokens, longest),
-                    "raise train.batch_tokens or lower data.max_tokens");
-  }
+  check_longest_sequence(config, pair_format(tokenizer, config.model.prompt).rows(config.data.max_tokens, 0));
   auto decoder = std::make_shared<Decoder>(model);
   decoder->initialise(static_cast<uint64_t>(config.seed));
   if (!config.finetune.init_from.empty()) start_from(*decoder, config, device);
@@ -158,10 +149,6 @@ Tokenizer shared_tokenizer(ProcessGroup& group, const std::function<Tokenizer()>
 
 Tokenizer choose_tokenizer(const RunConfig& config, DataCache& cache) {
   if (config.finetune.init_from.empty()) return cache.tokenizer(config.tokenizer, config.data.train);
-  if (!config.tokenizer.path.empty()) {
-    throw UserError("tokenizer.path and model.init_from exclude each other",
-                    "a base model is used with the tokenizer that it was trained with");
-  }
   return Checkpoint(config.finetune.init_from).tokenizer();
 }
 
@@ -180,6 +167,7 @@ std::vector<TrainedParameter> trained_parameters(const Decoder& decoder, const F
   };
   const size_t layers = decoder.blocks.size();
   if (decoder.output.defined()) add("output", decoder.output, 0, false);
+  if (decoder.embedding_shortcut.defined()) add("embedding_shortcut", decoder.embedding_shortcut, 0, false);
   add_module("embedding", *decoder.embedding, layers);
   for (size_t i = 0; i < layers; ++i) {
     const Block& block = *decoder.blocks[i];

@@ -85,7 +85,7 @@ class KernelChecks {
     const Batch batch = selftest_batch(1, 400, 60, 50);
     for (const bool all : {true, false}) {  // every row is a query, or those with loss
       const auto layout_on = [&](const torch::Device& device) {
-        const Layout layout = batch_layout(batch, kind, device);
+        const Layout layout = batch_layout(batch, ModelConfig{.attention = kind}, device);
         return all ? query_all_rows(layout) : layout;
       };
       const Layout here = layout_on(torch::kCPU), there = layout_on(tested_.device);

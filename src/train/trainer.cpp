@@ -55,9 +55,9 @@ StepResult Trainer::accumulate(const Batch& batch) {
       split_batch(batch, config_.micro_batch_tokens > 0 ? config_.micro_batch_tokens : batch.rows());
   const auto labels = static_cast<double>(result.labels);
   for (const Batch& part : parts) {
-    const CrossEntropyLoss sums = decoder_->loss(index_tensor(part.tokens, device_),
-                                                 batch_layout(part, decoder_->config().attention, device_),
-                                                 index_tensor(part.labels, device_), config_.label_smoothing);
+    const CrossEntropyLoss sums =
+        decoder_->loss(index_tensor(part.tokens, device_), batch_layout(part, decoder_->config(), device_),
+                       index_tensor(part.labels, device_), config_.label_smoothing);
     const Tensor mean = sums.smoothed / labels;
     if (gradient_sum_ && &part == &parts.back()) gradient_sum_->start();
     (state_.loss_scale ? mean * state_.loss_scale->value : mean).backward();
@@ -194,8 +194,7 @@ double Trainer::validation_loss(const std::vector<Batch>& batches) {
          i += static_cast<size_t>(group().size())) {
       const Batch& batch = batches[i];
       loss += decoder
-                  .loss(index_tensor(batch.tokens, device_),
-                        batch_layout(batch, decoder.config().attention, device_),
+                  .loss(index_tensor(batch.tokens, device_), batch_layout(batch, decoder.config(), device_),
                         index_tensor(batch.labels, device_), 0)
                   .plain.item<double>();
       labels += static_cast<double>(batch.labels.size());

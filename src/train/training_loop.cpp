@@ -9,6 +9,7 @@
 #include "calque/base/interrupt.h"
 #include "calque/base/log.h"
 #include "calque/base/progress.h"
+#include "calque/base/text.h"
 #include "calque/base/units.h"
 #include "calque/data/batch_stream.h"
 #include "calque/data/prefetcher.h"
@@ -123,8 +124,25 @@ class TrainingLoop {
     for (const ConfigChange& change : changes)
       log::info("{}: {} until now, {} from here on", change.key, change.before, change.now);
     const fs::path kept_base = folder.path() / "base";
-    if (!config_.finetune.init_from.empty() && fs::exists(kept_base)) config_.finetune.init_from = kept_base;
+    if (!config_.finetune.init_from.empty() && fs::exists(kept_base)) {
+      if (has_change(changes, "model.init_from")) check_same_base(kept_base);
+      config_.finetune.init_from = kept_base;
+    }
     return Tokenizer::load(folder.tokenizer());
+  }
+
+  // Adapters mean nothing on another base model. The run keeps its own; another path may name the same one.
+  void check_same_base(const fs::path& kept) const {
+    const fs::path file = "model.safetensors", given = config_.finetune.init_from / file;
+    if (!fs::exists(given)) throw UserError(fmt::format("model.init_from: {}: no such file", given.string()));
+    if (hash_file(given) != hash_file(kept / file)) throw other_base(config_.finetune.init_from);
+  }
+
+  static UserError other_base(const fs::path& base) {
+    return UserError(
+        fmt::format("model.init_from: {}: not the base model that the run's adapters were trained on",
+                    base.string()),
+        "its checksum differs; bring the base model back, or start another run: run=NAME");
   }
 
   // What the run is trained on.
@@ -140,7 +158,7 @@ class TrainingLoop {
   void restore() {
     std::optional<Checkpoint> checkpoint;
     group_.everywhere([&] {
-      if (recorder_) checkpoint = recorder_->newest_checkpoint(tokenizer_);
+      if (recorder_) checkpoint = recorder_->newest_checkpoint(config_.train, tokenizer_);
       if (checkpoint) check_base(*checkpoint);
     });
     const std::string progress =
@@ -156,11 +174,7 @@ class TrainingLoop {
   // Adapters continue on the base model that they were trained on.
   void check_base(const Checkpoint& checkpoint) const {
     const std::string before = checkpoint.adapter_base_hash();
-    if (!before.empty() && before != identity_.base_hash) {
-      throw UserError(fmt::format("{}: not the base model that the run's adapters were trained on",
-                                  config_.finetune.init_from.string()),
-                      "its checksum differs; bring the base model back");
-    }
+    if (!before.empty() && before != identity_.base_hash) throw other_base(config_.finetune.init_from);
   }
 
   void check_corpora() {
@@ -306,6 +320,12 @@ class TrainingLoop {
     log::info("step {}: validation loss {:.4f}, perplexity {:.2f}{}{} ({})", format_count(step), result.loss,
               std::exp(result.loss), result.bleu ? fmt::format(", BLEU {:.1f}", *result.bleu) : "",
               better ? ", the best so far" : "", format_seconds(result.seconds));
+    const double guessing = std::log(static_cast<double>(tokenizer_.size()));
+    if (!(result.loss < guessing + 1))
+      log::warn(
+          "the loss is above that of guessing ({:.1f}): the training diverges; a lower "
+          "train.learning_rate usually helps",
+          guessing);
     if (!result.samples.empty())
       log::info("  {} → {}", result.samples.front().source, result.samples.front().hypothesis);
     if (better) save(true);
@@ -348,8 +368,10 @@ class TrainingLoop {
       if (recorder_) recorder_->finish(config_, result, validator_->empty() ? step : -1);
     });
     if (end == TrainingEnd::interrupted) {
-      log::info("interrupted after step {}; everything is saved: `calque resume {}` continues",
-                format_count(step), config_.run);
+      const std::string runs =
+          options_.runs == "runs" ? "" : "--runs " + shell_quoted(options_.runs.string()) + " ";
+      log::info("interrupted after step {}; everything is saved: `calque {}resume {}` continues",
+                format_count(step), runs, shell_quoted(config_.run));
     } else if (end == TrainingEnd::paused) {
       log::info("paused after step {}; everything is saved", format_count(step));
     } else {

@@ -94,6 +94,31 @@ TEST(Export, APrefixModelNeedsTheCausalOption) {
   EXPECT_NO_THROW(export_model(options));
 }
 
+TEST(Export, WhatLlamaCppCannotRunIsRefused) {
+  const std::string tokenizer = read_file(golden_tokenizer);
+  for (const bool restart : {true, false}) {
+    const TemporaryFolder folder;
+    ModelConfig config = tiny_config(Tokenizer::from_bytes(tokenizer, "t").size());
+    config.attention = AttentionKind::causal;
+    if (restart) config.target_positions = TargetPositions::restart;
+    config.embedding_shortcut = !restart;
+    ExportOptions options;
+    options.checkpoint = write_own(folder, *make_decoder(config), tokenizer);
+    options.destination = folder / "out.gguf";
+    options.format = "gguf";
+    options.skip_normalization = true;
+    EXPECT_THAT(refusal([&] { export_model(options); }), HasSubstr("llama.cpp has neither"));
+    EXPECT_FALSE(fs::exists(options.destination));
+    options.format = "hf";
+    options.destination = folder / "hf";
+    export_model(options);
+    EXPECT_EQ(parse_file(options.destination / "config.json")["model_type"], "calque");
+    const ModelConfig back = Checkpoint(options.destination).config();
+    EXPECT_EQ(back.restarts_positions(), restart);
+    EXPECT_EQ(back.embedding_shortcut, !restart);
+  }
+}
+
 // Labelled as a Llama, transformers would run it causally and translate worse, in silence.
 TEST(Export, APrefixModelBringsItsOwnClassForTransformers) {
   const TemporaryFolder folder;

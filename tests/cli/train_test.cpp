@@ -125,6 +125,77 @@ TEST_F(TrainCommandTest, ResumingKeepsTheStoredConfigurationAndTellsWhatChanges)
   EXPECT_EQ(run_calque(folder_, "resume none").code, 2);
 }
 
+TEST_F(TrainCommandTest, ARunWithoutItsCheckpointsIsNotResumed) {
+  ASSERT_EQ(run_calque(folder_, "train a.yaml run=lost train.steps=45").code, 0);
+  const std::string metrics = read_file(folder_ / "runs/lost/metrics.jsonl");
+  std::filesystem::remove_all(folder_ / "runs/lost/checkpoints");
+  for (const bool finished : {true, false}) {
+    const Outcome out = run_calque(folder_, "resume lost train.steps=60");
+    EXPECT_EQ(out.code, 2);
+    EXPECT_THAT(out.err, HasSubstr("the run has reached step 45, but there is no checkpoint"));
+    EXPECT_EQ(read_file(folder_ / "runs/lost/metrics.jsonl"), metrics);
+    if (finished) std::filesystem::remove(folder_ / "runs/lost/summary.json");
+  }
+}
+
+TEST_F(TrainCommandTest, AdaptersAreNotResumedOnAnotherBase) {
+  ASSERT_EQ(run_calque(folder_, "train a.yaml run=one train.steps=15").code, 0);
+  ASSERT_EQ(run_calque(folder_, "train a.yaml run=two train.steps=15 seed=2").code, 0);
+  folder_.write("l.yaml",
+                "data: {train: " CALQUE_SOURCE_FOLDER
+                "/data/everyday/natural-train.tsv, max_tokens: 90}\n"
+                "model: {init_from: runs/one, lora: {rank: 2}}\n"
+                "train: {batch_tokens: 512, steps: 15, warmup_steps: 2, checkpoint_every: 5, threads: 1}\n");
+  ASSERT_EQ(run_calque(folder_, "train l.yaml").code, 0);
+  const Outcome out = run_calque(folder_, "resume l train.steps=20 model.init_from=runs/two");
+  EXPECT_EQ(out.code, 2);
+  EXPECT_THAT(out.err, HasSubstr("not the base model that the run's adapters were trained on"));
+  const Outcome same =
+      run_calque(folder_, "resume l train.steps=20 model.init_from=runs/one/checkpoints/last");
+  EXPECT_EQ(same.code, 0) << same.err;
+  // What the run itself resolved is not reported as a difference.
+  EXPECT_EQ(run_calque(folder_, "train l.yaml train.steps=20 --resume").err.find("the run has"),
+            std::string::npos);
+}
+
+TEST_F(TrainCommandTest, ADivergingTrainingIsReported) {
+  const Outcome out =
+      run_calque(folder_, "train a.yaml train.steps=15 train.learning_rate=50 train.validate_every=10");
+  EXPECT_THAT(out.err, HasSubstr("the loss is above that of guessing"));
+  EXPECT_THAT(run_calque(folder_, "train a.yaml run=fine train.steps=15").err, Not(HasSubstr("guessing")));
+}
+
+TEST_F(TrainCommandTest, TheCommandThatResumesIsPrintedAsItMustBeTyped) {
+  const std::string command =
+      "cd '" + folder_.path().string() +
+      "' && { '" CALQUE_BINARY
+      "' --runs 'other runs' train a.yaml 'run=a b' train.steps=5000 2>stderr & pid=$!;"
+      " for i in $(seq 3000); do [ -s 'other runs/a b/metrics.jsonl' ] && break; sleep 0.01; done;"
+      " kill -INT $pid; wait $pid; }";
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 130);
+  EXPECT_THAT(read_file(folder_ / "stderr"),
+              HasSubstr("`calque --runs 'other runs' resume 'a b'` continues"));
+}
+
+TEST_F(TrainCommandTest, ARunsNameStandsForItsCheckpointTokenizerAndConfiguration) {
+  ASSERT_EQ(run_calque(folder_, "train a.yaml run=named train.steps=15").code, 0);
+  EXPECT_THAT(run_calque(folder_, "inspect named").out, HasSubstr("parameters"));
+  EXPECT_THAT(run_calque(folder_, "inspect runs/named").out, HasSubstr("parameters"));
+  EXPECT_THAT(run_calque(folder_, "config show named train.steps=77").out, HasSubstr("steps: 77"));
+  for (const char* name : {"named", "runs/named/checkpoints/best"}) {
+    const Outcome ids = run_calque(folder_, std::string("tokenizer encode ") + name, "Il fait beau.\n");
+    EXPECT_EQ(ids.code, 0) << ids.err;
+    EXPECT_EQ(run_calque(folder_, std::string("tokenizer decode ") + name, ids.out).out, "Il fait beau.\n");
+  }
+}
+
+TEST_F(TrainCommandTest, DataCheckRefusesAVocabularyThatTrainingRefuses) {
+  folder_.write("v.yaml", "data: {train: " CALQUE_SOURCE_FOLDER "/data/everyday/natural-train.tsv}\n");
+  const Outcome out = run_calque(folder_, "data check v.yaml tokenizer.vocabulary=900000");
+  EXPECT_EQ(out.code, 2);
+  EXPECT_THAT(out.err, HasSubstr("tokenizer.vocabulary=900000 is too large"));
+}
+
 TEST_F(TrainCommandTest, RunsAreListedAndRemovedAndTheCacheIsPruned) {
   ASSERT_EQ(run_calque(folder_, "train a.yaml run=short train.steps=15").code, 0);
   const json runs = json::parse(run_calque(folder_, "runs --json").out);

@@ -121,6 +121,17 @@ TEST_F(TranslateCommandTest, ALongLineIsTranslatedInParts) {
   EXPECT_EQ(count_lines(out.out), 2U);
 }
 
+TEST_F(TranslateCommandTest, WhatIsTooLongForTheModelIsReported) {
+  const std::string word(12'000, 'm');
+  std::string words;
+  for (int i = 0; i < 800; ++i) words += "le chat dort et ";
+  const Outcome out = run("translate one --beam 1", word + "\n" + words + "\nLe chat dort.\n");
+  EXPECT_EQ(out.code, 0) << out.err;
+  EXPECT_THAT(out.err, HasSubstr("line 1: a word is too long for the model and was copied"));
+  EXPECT_THAT(out.err, HasSubstr("line 2: a sentence is too long for the model and was cut between words"));
+  EXPECT_EQ(out.err.find("line 3"), std::string::npos) << out.err;
+}
+
 TEST_F(TranslateCommandTest, NbestScoresAndPrefixAreGivenAsAskedFor) {
   const Outcome out = run("translate one --nbest 3 --scores", "Bonjour.\nMerci.\n");
   EXPECT_EQ(count_lines(out.out), 6U);

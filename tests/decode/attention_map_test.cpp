@@ -45,7 +45,7 @@ TEST(AttentionMap, WeightsAreThoseOfTheRowsThatPredictTheWords) {
     if (name.ends_with("attention.weights.0")) layers.push_back(value.to(torch::kFloat64));
   };
   const torch::NoGradGuard no_gradients;
-  decoder.hidden(index_tensor(batch.tokens), batch_layout(batch, decoder.config().attention), &hook);
+  decoder.hidden(index_tensor(batch.tokens), batch_layout(batch, decoder.config()), &hook);
   ASSERT_EQ(layers.size(), 2U);
   const PieceWords source_words = words_of(tokenizer, source), target_words = words_of(tokenizer, target);
 

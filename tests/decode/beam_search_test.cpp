@@ -72,6 +72,7 @@ TEST(Search, FindsWhatThePlainSearchFindsInThousandsOfRandomCases) {
     config.kv_heads = 1;
     config.mlp_size = 12;
     config.attention = draw(0, 1) == 0 ? AttentionKind::prefix : AttentionKind::causal;
+    if (draw(0, 1) == 0) config.target_positions = TargetPositions::restart;
     const auto decoder =
         sharp_decoder(config, static_cast<uint64_t>(model), static_cast<double>(draw(8, 70)));
     for (int which = 0; which < 4; ++which) {

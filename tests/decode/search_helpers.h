@@ -86,7 +86,7 @@ inline torch::Tensor next_log_probabilities(const Decoder& decoder, const Sequen
   const torch::NoGradGuard no_gradients;
   Batch batch;
   batch.add(format, source, target);
-  const Layout layout = batch_layout(batch, decoder.config().attention);
+  const Layout layout = batch_layout(batch, decoder.config());
   return decoder.logits(index_tensor(batch.tokens), layout).select(0, -1).log_softmax(0);
 }
 

@@ -60,6 +60,15 @@ TEST(Ter, StopsShiftingAfterAThousandCandidates) {
   }
 }
 
+TEST(Ter, MemoryGrowsWithTheLengthOfATextNotWithItsSquare) {
+  std::string reference, hypothesis;
+  for (int i = 0; i < 60'000; ++i) {  // a whole table would take 57 GB
+    reference += "w" + std::to_string(i) + " ";
+    hypothesis += (i == 30'000 ? "x" : "w" + std::to_string(i)) + " ";
+  }
+  EXPECT_EQ(make_ter({})->count(hypothesis, std::vector<std::string>{reference}), (Statistics{1, 60'000}));
+}
+
 TEST(Ter, WithoutAReferenceEveryWordIsWrong) {
   EXPECT_EQ(ter("a b", ""), 100);
   EXPECT_EQ(ter("", ""), 0);

@@ -130,7 +130,7 @@ TEST(Block, AHookMayKeepWhatItSees) {
   const Hook hook = [&](const std::string& name, const torch::Tensor& value) {
     kept[name] = {value, value.clone()};
   };
-  model->logits(index_tensor(batch.tokens), batch_layout(batch, AttentionKind::prefix), &hook);
+  model->logits(index_tensor(batch.tokens), batch_layout(batch, ModelConfig{}), &hook);
   for (const auto& [name, values] : kept)
     EXPECT_TRUE(torch::equal(values.first, values.second)) << name << " was overwritten";
   std::string names;
@@ -169,8 +169,8 @@ TEST(BatchLayout, TheQueriesAreTheRowsThatCarryLoss) {
   Batch batch;
   batch.add({{1}, {3}, 2}, std::vector<int32_t>{10, 11}, std::vector<int32_t>{20});
   batch.add({{1}, {}, 2}, {}, std::vector<int32_t>{21, 22});  // plain text
-  const Layout prefix = batch_layout(batch, AttentionKind::prefix),
-               causal = batch_layout(batch, AttentionKind::causal);
+  const Layout prefix = batch_layout(batch, ModelConfig{}),
+               causal = batch_layout(batch, ModelConfig{.attention = AttentionKind::causal});
   using Rows = std::vector<int64_t>;
   EXPECT_EQ(prefix.offsets, (Rows{0, 5, 8}));
   EXPECT_EQ(prefix.prefix_ends, (Rows{4, 6}));
@@ -178,6 +178,9 @@ TEST(BatchLayout, TheQueriesAreTheRowsThatCarryLoss) {
   EXPECT_EQ(prefix.query_offsets, (Rows{0, 2, 5}));
   EXPECT_TRUE(torch::equal(prefix.query_rows, index_tensor({3, 4, 5, 6, 7})));
   EXPECT_TRUE(torch::equal(prefix.positions, index_tensor({0, 1, 2, 3, 4, 0, 1, 2})));
+  // <s> and the two tokens of the source, <sep> and the target; plain text is all target.
+  const Layout restarted = batch_layout(batch, ModelConfig{.target_positions = TargetPositions::restart});
+  EXPECT_TRUE(torch::equal(restarted.positions, index_tensor({0, 1, 2, 0, 1, 0, 1, 2})));
 }
 
 }  // namespace calque

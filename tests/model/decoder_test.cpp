@@ -30,7 +30,7 @@ TEST(Decoder, EveryKindTrainsOnABatch) {
   for (const ModelConfig& config : every_kind()) {
     Decoder model(config);
     model.initialise(1);
-    const Layout layout = batch_layout(batch, config.attention);
+    const Layout layout = batch_layout(batch, config);
     const double before = model.loss(tokens, layout, labels, 0).plain.item<double>();
     EXPECT_NEAR(before / static_cast<double>(batch.labels.size()), std::log(40.0), 0.2);
     for (int step = 0; step < 30; ++step) {
@@ -54,8 +54,8 @@ TEST(Decoder, APairsLogitsDoNotDependOnItsNeighbours) {
   const Batch both = two_pairs();
   Batch second;
   second.add({{1}, {3}, 2}, std::vector<int32_t>{13}, std::vector<int32_t>{22, 23, 24, 25});
-  const auto together = model.logits(index_tensor(both.tokens), batch_layout(both, AttentionKind::prefix));
-  const auto alone = model.logits(index_tensor(second.tokens), batch_layout(second, AttentionKind::prefix));
+  const auto together = model.logits(index_tensor(both.tokens), batch_layout(both, ModelConfig{}));
+  const auto alone = model.logits(index_tensor(second.tokens), batch_layout(second, ModelConfig{}));
   EXPECT_EQ(together.size(0), 8);
   EXPECT_LT((together.slice(0, 3) - alone).abs().max().item<double>(), 1e-5);
 }
@@ -65,7 +65,7 @@ TEST(Decoder, AskingForLossRowsEqualsAskingForAll) {
   model.initialise(3);
   const torch::NoGradGuard guard;
   const Batch batch = two_pairs();
-  const Layout layout = batch_layout(batch, AttentionKind::prefix);
+  const Layout layout = batch_layout(batch, ModelConfig{});
   const auto tokens = index_tensor(batch.tokens);
   const auto asked = model.logits(tokens, layout), all = model.logits(tokens, query_all_rows(layout));
   EXPECT_LT((asked - all.index_select(0, layout.query_rows)).abs().max().item<double>(), 1e-5);
@@ -81,9 +81,11 @@ TEST(Decoder, CausalLogitsDoNotChangeWhenTheFutureDoes) {
   a.add({{1}, {3}, 2}, std::vector<int32_t>{10, 11}, std::vector<int32_t>{20, 21, 22});
   b.add({{1}, {3}, 2}, std::vector<int32_t>{10, 11}, std::vector<int32_t>{20, 30, 31});
   const auto first =
-      model.logits(index_tensor(a.tokens), query_all_rows(batch_layout(a, AttentionKind::causal)));
+      model.logits(index_tensor(a.tokens),
+                   query_all_rows(batch_layout(a, ModelConfig{.attention = AttentionKind::causal})));
   const auto second =
-      model.logits(index_tensor(b.tokens), query_all_rows(batch_layout(b, AttentionKind::causal)));
+      model.logits(index_tensor(b.tokens),
+                   query_all_rows(batch_layout(b, ModelConfig{.attention = AttentionKind::causal})));
   EXPECT_TRUE(torch::equal(first.slice(0, 0, 5), second.slice(0, 0, 5)));
   EXPECT_FALSE(torch::equal(first[5], second[5]));
 }
@@ -146,7 +148,7 @@ TEST(Decoder, GradientCheckpointingComputesTheSameGradientsWithEveryBlockTwice) 
     Decoder model(config);
     model.initialise(1);
     EXPECT_FALSE(model.gradient_checkpointing);
-    const Layout layout = batch_layout(batch, config.attention);
+    const Layout layout = batch_layout(batch, config);
     const auto gradients = [&](bool checkpointing) {
       for (auto& p : model.parameters()) p.mutable_grad() = torch::Tensor();
       model.gradient_checkpointing = checkpointing;
@@ -180,12 +182,10 @@ TEST(Decoder, BelowAllThatIsTrainedNothingIsRecomputed) {
   add_adapters(*model, config, 1, WeightPrecision::float32);
   model->gradient_checkpointing = true;
   std::set<torch::autograd::Node*> seen;
-  EXPECT_EQ(
-      count_recomputed(model->hidden(index_tensor(batch.tokens), batch_layout(batch, AttentionKind::prefix))
-                           .grad_fn()
-                           .get(),
-                       seen),
-      1);
+  EXPECT_EQ(count_recomputed(
+                model->hidden(index_tensor(batch.tokens), batch_layout(batch, ModelConfig{})).grad_fn().get(),
+                seen),
+            1);
 }
 
 TEST(Decoder, Bfloat16ProductsRoundEveryMatrix) {
@@ -193,8 +193,7 @@ TEST(Decoder, Bfloat16ProductsRoundEveryMatrix) {
   const Batch batch = two_pairs();
   const auto loss = [&] {
     return model
-        ->loss(index_tensor(batch.tokens), batch_layout(batch, AttentionKind::prefix),
-               index_tensor(batch.labels), 0)
+        ->loss(index_tensor(batch.tokens), batch_layout(batch, ModelConfig{}), index_tensor(batch.labels), 0)
         .plain.item<double>();
   };
   const double before = loss();
@@ -242,9 +241,8 @@ TEST(Decoder, AHookSeesEveryIntermediateTensorByName) {
     EXPECT_TRUE(value.defined());
     EXPECT_TRUE(names.insert(name).second) << name << " twice";
   };
-  const auto hooked =
-      model.logits(index_tensor(batch.tokens), batch_layout(batch, AttentionKind::prefix), &hook);
-  EXPECT_LT((hooked - model.logits(index_tensor(batch.tokens), batch_layout(batch, AttentionKind::prefix)))
+  const auto hooked = model.logits(index_tensor(batch.tokens), batch_layout(batch, ModelConfig{}), &hook);
+  EXPECT_LT((hooked - model.logits(index_tensor(batch.tokens), batch_layout(batch, ModelConfig{})))
                 .abs()
                 .max()
                 .item<double>(),
@@ -259,7 +257,7 @@ TEST(Decoder, AHookCanSwitchAHeadOff) {
   const auto model = make_decoder(tiny_config());
   const torch::NoGradGuard guard;
   const Batch batch = two_pairs();
-  const Layout layout = batch_layout(batch, AttentionKind::prefix);
+  const Layout layout = batch_layout(batch, ModelConfig{});
   const auto tokens = index_tensor(batch.tokens);
   const auto before = model->logits(tokens, layout);
   const Hook hook = [](const std::string& name, const torch::Tensor& value) {
@@ -275,7 +273,7 @@ TEST(Decoder, LabelScoresAreTheLogSoftmaxOfTheLogits) {
   const auto model = make_decoder(tiny_config());
   const torch::NoGradGuard guard;
   const Batch batch = two_pairs();
-  const Layout layout = batch_layout(batch, AttentionKind::prefix);
+  const Layout layout = batch_layout(batch, ModelConfig{});
   const auto tokens = index_tensor(batch.tokens), labels = index_tensor(batch.labels);
   const auto expected =
       model->logits(tokens, layout).log_softmax(1).gather(1, labels.unsqueeze(1)).squeeze(1);
@@ -290,7 +288,7 @@ TEST(Decoder, LabelScoresOfManyRowsComeInOrder) {
     batch.add({{1}, {3}, 2}, std::vector<int32_t>{10 + i % 7},
               std::vector<int32_t>(static_cast<size_t>(3 + i % 20), 20 + i % 9));
   ASSERT_GT(batch.labels.size(), 520U);  // more than two chunks
-  const Layout layout = batch_layout(batch, AttentionKind::prefix);
+  const Layout layout = batch_layout(batch, ModelConfig{});
   const auto tokens = index_tensor(batch.tokens), labels = index_tensor(batch.labels);
   const auto expected =
       model->logits(tokens, layout).log_softmax(1).gather(1, labels.unsqueeze(1)).squeeze(1);
@@ -306,7 +304,7 @@ TEST(Decoder, DropoutActsOnlyWhileTraining) {
   model.initialise(1);
   const Batch batch = two_pairs();
   const auto run = [&] {
-    return model.logits(index_tensor(batch.tokens), batch_layout(batch, AttentionKind::prefix)).detach();
+    return model.logits(index_tensor(batch.tokens), batch_layout(batch, ModelConfig{})).detach();
   };
   model.eval();
   EXPECT_TRUE(torch::equal(run(), run()));
@@ -343,6 +341,26 @@ TEST(ModelConfig, ImpossibleOnesAreRefusedByTheirKeys) {
   EXPECT_EQ(refusal([](ModelConfig& c) { c.activation = Activation::gelu; }),
             "model.activation=gelu does not fit model.architecture=llama");
   EXPECT_THAT(refusal([](ModelConfig& c) { c.sliding_window = 8; }), testing::HasSubstr("layer_types"));
+}
+
+TEST(Decoder, TheEmbeddingShortcutAddsTheEmbeddingsToTheInputOfEachBlock) {
+  ModelConfig config = tiny_config();
+  config.embedding_shortcut = true;
+  const auto model = make_decoder(config);
+  Batch batch;
+  batch.add({{1}, {3}, 2}, std::vector<int32_t>{10, 11}, std::vector<int32_t>{20});
+  const Layout layout = query_all_rows(batch_layout(batch, config));
+  const auto tokens = index_tensor(batch.tokens);
+  const auto embedded = model->embedding->forward(tokens, {layout});
+  auto x = embedded;
+  const auto rope = make_rope_table(config.context_length, config.head_size_or_default(), config.rope_theta);
+  for (int64_t i = 0; i < config.layers; ++i) {
+    ForwardContext context{layout};
+    context.layer = i;
+    x = model->blocks[static_cast<size_t>(i)]->forward(x + embedded * model->embedding_shortcut[i], context,
+                                                       &rope);
+  }
+  EXPECT_LT((model->hidden(tokens, layout) - model->norm->forward(x)).abs().max().item<double>(), 1e-5);
 }
 
 }  // namespace calque

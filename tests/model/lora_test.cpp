@@ -22,7 +22,7 @@ torch::Tensor logits_of(const Decoder& decoder) {
   const torch::NoGradGuard no_gradients;
   Batch batch;
   batch.add({{1}, {3}, 2}, std::vector<int32_t>{10, 11, 12}, std::vector<int32_t>{20, 21});
-  return decoder.logits(index_tensor(batch.tokens), batch_layout(batch, decoder.config().attention));
+  return decoder.logits(index_tensor(batch.tokens), batch_layout(batch, decoder.config()));
 }
 
 std::string adapted(const Decoder& decoder) {

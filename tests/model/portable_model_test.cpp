@@ -25,8 +25,7 @@ Batch ragged_batch() {
 
 CrossEntropyLoss loss_of(const Decoder& decoder, const Batch& batch) {
   const auto device = decoder.device();
-  return decoder.loss(index_tensor(batch.tokens, device),
-                      batch_layout(batch, decoder.config().attention, device),
+  return decoder.loss(index_tensor(batch.tokens, device), batch_layout(batch, decoder.config(), device),
                       index_tensor(batch.labels, device), 0.1);
 }
 

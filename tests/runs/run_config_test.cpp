@@ -43,6 +43,48 @@ TEST(RunConfig, WhatCannotEndOrBeNamedIsRefused) {
             folder.path().string() + "/a.yaml:1: model.width was renamed: use model.hidden_size");
 }
 
+TEST(RunConfig, WhatDoesNotFitTogetherIsReportedWhereItWasSet) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path().string() + "/a.yaml";
+  EXPECT_EQ(
+      refusal(folder, "model:\n  context_length: 100\ndata: {max_tokens: 512}"),
+      file + ":3: data.max_tokens=512 makes sequences of up to 514 tokens, but model.context_length=100");
+  EXPECT_THAT(refusal(folder, "seed: 1\ntrain: {batch_tokens: 100}"),
+              testing::StartsWith(file + ":2: train.batch_tokens=100 is too small"));
+  EXPECT_THAT(refusal(folder, "seed: 1\ntrain: {steps: 50}"),
+              testing::StartsWith(file + ":2: train.warmup_steps"));
+  EXPECT_THAT(refusal(folder, "tokenizer: {path: a.model}\nmodel: {init_from: b}"),
+              testing::StartsWith(file + ":1: tokenizer.path and model.init_from exclude each other"));
+  try {
+    read_run_config(folder.write("a.yaml", "seed: 1"), {"run=../x"});
+    FAIL() << "accepted";
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), testing::StartsWith("command line: run"));
+  }
+}
+
+TEST(RunConfig, ATabInTheIndentationIsNamed) {
+  const TemporaryFolder folder;
+  for (const char* yaml : {"seed: 1\ndata:\n\ttrain: a.tsv\n", "seed: 1\ndata: {}\n\ttrain: a.tsv\n"})
+    EXPECT_THAT(refusal(folder, yaml),
+                testing::HasSubstr("a.yaml:3: not valid YAML: a tab in the indentation"));
+}
+
+TEST(RunConfig, KeysWithoutEffectAreReported) {
+  const TemporaryFolder folder;
+  const RunConfig config = read_run_config(
+      folder.write("a.yaml",
+                   "tokenizer: {path: a.model, vocabulary: 900}\n"
+                   "train: {muon_method: newton_schulz, decay_fraction: 0.5, validate_sentences: 7}\n"),
+      {});
+  EXPECT_EQ(
+      config_warnings(config),
+      (std::vector<std::string>{"tokenizer.kind, vocabulary and nfkc have no effect beside tokenizer.path",
+                                "train.muon_method has no effect without train.optimizer=muon",
+                                "train.decay_fraction has no effect without train.schedule=constant",
+                                "train.validate_sentences has no effect without data.valid"}));
+}
+
 TEST(RunConfig, ReadingDoesNotNeedTheCorpusTrainingDoes) {
   const TemporaryFolder folder;
   const RunConfig config = read_run_config(folder.write("a.yaml", "data: {train: none.tsv}"), {});

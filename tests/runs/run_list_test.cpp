@@ -146,4 +146,31 @@ TEST(RunList, ARunThatIsBeingTrainedIsLeftAlone) {
   EXPECT_THAT(message_of([&] { remove_run(folder / "runs", "on"); }), HasSubstr("did you mean one?"));
 }
 
+TEST(RunList, TheEvaluationOfItsOwnTestSetStandsForARun) {
+  const TemporaryFolder folder;
+  EXPECT_FALSE(shown_evaluation(folder.path()));
+  const auto write = [&](const std::string& name, double bleu, int age) {
+    fs::create_directories(folder / ("evaluations/" + name));
+    folder.write("evaluations/" + name + "/scores.json",
+                 nlohmann::json{{"bleu", {{"score", bleu}}}, {"sentences", 5}}.dump());
+    std::filesystem::last_write_time(folder / ("evaluations/" + name + "/scores.json"),
+                                     std::filesystem::file_time_type::clock::now() - std::chrono::hours(age));
+  };
+  write("old", 1, 3);
+  write("new", 2, 1);
+  EXPECT_EQ(shown_evaluation(folder.path())->bleu, 2);
+  write("test", 3, 2);
+  EXPECT_EQ(shown_evaluation(folder.path())->bleu, 3);
+  EXPECT_EQ(shown_evaluation(folder.path())->sentences, 5);
+}
+
+TEST(RunList, ARunThatWasNeverValidatedHasNoBleu) {
+  const TemporaryFolder folder;
+  make_run(folder, "a");
+  folder.write("runs/a/summary.json", R"({"best_valid_bleu": -1.0})");
+  EXPECT_FALSE(list_runs(folder / "runs").front().bleu);
+  folder.write("runs/a/summary.json", R"({"best_valid_bleu": 0.0})");
+  EXPECT_EQ(list_runs(folder / "runs").front().bleu, 0);
+}
+
 }  // namespace calque

@@ -53,6 +53,16 @@ class ServeTest(unittest.TestCase):
         self.assertEqual(status, 200, answer)
         return answer
 
+    def queue_depth(self):
+        return float(re.search(r"^calque_queue_depth (\S+)$", self.call("GET", "/metrics")[1], re.M).group(1))
+
+    def wait_for_an_empty_queue(self):
+        for _ in range(100):
+            if (depth := self.queue_depth()) == 0:
+                return
+            time.sleep(0.1)
+        self.fail(f"{depth} lines are still waiting")
+
     def test_translations_equal_those_of_the_command_line(self):
         lines = "\n".join(SENTENCES)
         expected = subprocess.run([CALQUE, "translate", MODEL, "--precision", "int8"], input=lines + "\n", text=True,
@@ -95,6 +105,34 @@ class ServeTest(unittest.TestCase):
         status, answer = self.call("POST", "/v1/evaluate", {"hypothesis": ["The cat is here now."], "reference": ["The cat is here now."]})
         self.assertEqual((status, round(answer["bleu"]["score"])), (200, 100))
 
+    def test_evaluations_keep_lines_and_limits(self):
+        text = "\n".join(SENTENCES[:2])
+        status, answer = self.call("POST", "/v1/evaluate", {"source": text, "reference": "a\nb"})
+        self.assertEqual((status, answer["translations"]), (200, [self.translate(text=text)["translations"][0]["text"]]))
+        for body, expected, part in [({"hypothesis": ["a", "b"], "reference": "a"}, 400, "2 hypotheses and 1 references"),
+                                     ({"source": ["a", "b"], "reference": "a"}, 400, "2 sources and 1 references"),
+                                     ({"source": "a"}, 400, "reference is missing"), ({"hypothesis": "a" * 100_001, "reference": "a"}, 413, "a line of"),
+                                     ({"hypothesis": "a", "reference": "a" * 100_001}, 413, "a line of"), ({"source": "a" * 100_001, "reference": "a"}, 413, "a line of")]:
+            status, answer = self.call("POST", "/v1/evaluate", body)
+            self.assertEqual(status, expected, answer)
+            self.assertIn(part, answer["error"]["message"])
+
+    def test_evaluations_do_not_hold_up_what_people_wait_for(self):
+        body = json.dumps({"source": ["Le chat dort sur la chaise, et la gare est loin."] * 5000, "reference": ["a"] * 5000}).encode()
+        connections = [socket.create_connection(("127.0.0.1", self.server.port)) for _ in range(3)]
+        for one in connections:
+            one.sendall(b"POST /v1/evaluate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        time.sleep(0.3)
+        self.assertEqual(self.call("POST", "/v1/attention", {"source": SENTENCES[0], "target": "The cat."})[0], 200)
+        self.assertGreater(self.queue_depth(), 0)
+        for one in connections:
+            one.close()
+        self.wait_for_an_empty_queue()
+
+    def test_each_model_has_a_speed_of_its_own(self):
+        self.translate(text=SENTENCES[0])
+        self.assertGreater(self.call("GET", "/v1/models")[1]["models"][0]["sentences_per_second"], 0)
+
     def test_other_servers_clients(self):
         text = self.translate(text=SENTENCES[0])["translations"][0]["text"]
         status, answer = self.call("POST", "/translate", {"q": SENTENCES[0], "source": "fr", "target": "en", "format": "text"})
@@ -108,6 +146,11 @@ class ServeTest(unittest.TestCase):
         self.assertEqual(self.call("GET", "/languages")[1][0]["code"], "fr")
         status, answer = self.call("POST", "/v2/translate", {"text": [SENTENCES[0]], "target_lang": "EN-GB"})
         self.assertEqual((status, answer["translations"][0]["text"]), (200, text))
+        both = " ".join(SENTENCES[:2])
+        status, answer = self.call("POST", "/v2/translate", {"text": [both], "target_lang": "EN"})
+        self.assertEqual((status, answer["translations"][0]["text"]), (200, self.translate(text=both, split_tokens=1)["translations"][0]["text"]))
+        status, answer = self.call("POST", "/v2/translate", {"text": ["Oui."]})
+        self.assertEqual((status, answer["message"]), (400, "the target language is missing; it is English (en)"))
         status, answer = self.call("POST", "/v1/chat/completions", {"model": "any", "messages": [{"role": "user", "content": SENTENCES[0]}]})
         self.assertEqual((status, answer["choices"][0]["message"]["content"]), (200, text))
 
@@ -138,6 +181,8 @@ class ServeTest(unittest.TestCase):
         status, answer = self.call("POST", "/translate", {"q": html, "source": "fr", "target": "en", "format": "html"})
         self.assertEqual((status, answer["translatedText"]), (200, html.replace(SENTENCES[0], plain)))
         self.assertEqual(self.translate(text="<hr>", format="html")["translations"][0]["text"], "<hr>")
+        for one in self.translate(text="Le <b>chat</b> dort.", format="html", nbest=3)["translations"][0]["nbest"]:
+            self.assertEqual((one["text"].count("<b>"), one["text"].count("</b>")), (1, 1), one)
 
     def test_mistakes_are_named(self):
         for body, status, part in [("{", 400, "JSON"), ("[" * 10_000, 400, "nested"), ("[]", 400, "object"), ({}, 400, "text is missing"),
@@ -185,12 +230,7 @@ class ServeTest(unittest.TestCase):
         connection.sendall(b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
         time.sleep(0.3)
         connection.close()
-        for _ in range(100):
-            depth = re.search(r"^calque_queue_depth (\S+)$", self.call("GET", "/metrics")[1], re.M).group(1)
-            if float(depth) == 0:
-                return
-            time.sleep(0.1)
-        self.fail(f"{depth} lines are still waiting")
+        self.wait_for_an_empty_queue()
 
     def test_the_page_and_the_description_need_nothing_from_elsewhere(self):
         status, page = self.call("GET", "/")
@@ -208,9 +248,10 @@ class OtherServersTest(unittest.TestCase):
             token.write_text("long-enough-token\n")
             server = Server("--token", str(token))
             self.assertEqual(server.call("GET", "/v1/models")[0], 401)
-            for header in ("Bearer long-enough-token", "DeepL-Auth-Key long-enough-token"):
+            for header in ("Bearer long-enough-token", "bearer long-enough-token", "DeepL-Auth-Key long-enough-token"):
                 self.assertEqual(server.call("GET", "/v1/models", None, {"Authorization": header})[0], 200)
             self.assertEqual(server.call("GET", "/v1/models", None, {"Authorization": "Bearer wrong"})[0], 401)
+            self.assertEqual(server.call("POST", "/v1/models", {"model": MODEL}, {"Authorization": "Bearer long-enough-token"})[0], 409)
             self.assertEqual(server.call("POST", "/translate", {"q": "Bonjour", "source": "fr", "target": "en"})[0], 401)
             self.assertEqual(server.call("POST", "/translate", {"q": "Bonjour", "source": "fr", "target": "en", "api_key": "long-enough-token"})[0], 200)
             self.assertEqual(server.stop(), 0)

@@ -231,7 +231,7 @@ TEST(Lora, MergedEqualsBeside) {
   const auto merged = merge_adapters(decoder);
   EXPECT_TRUE(has_adapters(decoder));
   EXPECT_FALSE(has_adapters(*merged));
-  const Layout layout = batch_layout(batch, AttentionKind::prefix);
+  const Layout layout = batch_layout(batch, ModelConfig{});
   const auto tokens = index_tensor(batch.tokens);
   EXPECT_LT((decoder.logits(tokens, layout) - merged->logits(tokens, layout)).abs().max().item<double>(),
             1e-5);

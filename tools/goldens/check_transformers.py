@@ -34,6 +34,8 @@ MODELS = {
     "llama-causal": "attention: causal, tied_embeddings: false",  # the only one that needs no class of ours
     "llama-bias-untied": "bias: true, tied_embeddings: false, head_size: 6, rope_theta: 500",
     "llama-prompt": "prompt: 'French: {source} English: {target}'",
+    "restart": "target_positions: restart, embedding_shortcut: true",
+    "restart-causal": "target_positions: restart, attention: causal, prompt: 'French: {source} English: {target}'",
     "unigram": "activation: swiglu",  # as the first, with the other kind of tokenizer
     "gpt2": "architecture: gpt2",
     "qwen2": "architecture: qwen2, kv_heads: 1",

@@ -14,6 +14,9 @@ namespace calque {
 // and code points past U+10FFFF are invalid.
 std::optional<size_t> find_invalid_utf8(std::string_view text);
 
+// How to convert a file that is not UTF-8.
+std::string encoding_help(const std::string& file);
+
 // The code point at offset `at`; advances `at` past it. The text must be valid UTF-8.
 char32_t next_code_point(std::string_view text, size_t& at);
 
@@ -30,6 +33,9 @@ std::optional<std::string> nearest(std::string_view name, const std::vector<std:
 
 // "; did you mean X?", or an empty string if no candidate is similar enough.
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
+
+// As a word of a shell's command line: quoted where it has to be.
+std::string shell_quoted(const std::string& word);
 
 std::string join(const std::vector<std::string>& parts, std::string_view between);
 

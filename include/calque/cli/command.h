@@ -38,6 +38,8 @@ std::string json_line(const nlohmann::json& value);  // on one line, with a line
 
 // The folder that holds the runs: --runs, or runs in the current folder.
 std::filesystem::path runs_folder();
+// The checkpoint of a run that is named, or what the path says.
+std::filesystem::path checkpoint_of(const std::filesystem::path& run_or_path);
 
 void add_train_command(CLI::App& app);
 void add_resume_command(CLI::App& app);

@@ -29,6 +29,7 @@ struct Translation {
   std::vector<std::string> sources;  // the parts that the line was translated in
   bool looped = false;               // the search repeated itself and was run again with no_repeat_ngram
   bool copied = false;               // a word too long to be language was copied
+  bool cut = false;                  // a sentence too long for the model was cut between words
   const std::string& text() const { return best.front().text; }
 };
 
@@ -66,6 +67,7 @@ class LineSearch {
   std::shared_ptr<const DecodeConfig> decode_;
   std::vector<int32_t> prefix_;
   bool prefix_is_complete_ = false;
+  bool cut_ = false;
   std::vector<Part> parts_;
   std::vector<size_t> waiting_;          // parts to request, the next one last
   std::map<int64_t, size_t> requested_;  // request → part

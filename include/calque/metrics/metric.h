@@ -3,6 +3,7 @@
 // last digit.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,7 +37,9 @@ struct ScoredText {
   std::vector<std::vector<std::string>> references;
 };
 
-std::vector<Statistics> count_all(const Metric& metric, const ScoredText& text);
+// `check` is called before each sentence, and may throw to end a long count.
+std::vector<Statistics> count_all(const Metric& metric, const ScoredText& text,
+                                  const std::function<void()>& check = {});
 Statistics sum_of(std::span<const Statistics> statistics);
 
 }  // namespace calque

@@ -22,6 +22,7 @@ struct ScoringOptions {
   TerOptions ter;
   int resamples = default_resamples;  // for the confidence intervals; 0: no intervals
   uint32_t seed = default_resampling_seed;
+  std::function<void()> check = {};  // called before each sentence; may throw
 };
 
 struct MetricScore {

@@ -10,6 +10,6 @@
 namespace calque {
 
 // The queries are the rows that carry loss. With prefix attention the source attends in both directions.
-Layout batch_layout(const Batch& batch, AttentionKind attention, const torch::Device& device = torch::kCPU);
+Layout batch_layout(const Batch& batch, const ModelConfig& config, const torch::Device& device = torch::kCPU);
 
 }  // namespace calque

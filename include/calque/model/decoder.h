@@ -71,6 +71,8 @@ class Decoder : public torch::nn::Module {
   std::vector<std::shared_ptr<Block>> blocks;
   std::shared_ptr<Norm> norm;
   torch::Tensor output;  // [vocabulary, hidden_size]; undefined where tied to the embedding
+  torch::Tensor
+      embedding_shortcut;  // [layers] weights of the embeddings in each block's input; undefined: none
   // Keep only the input of each block, and compute the rest again in the backward pass.
   bool gradient_checkpointing = false;
 

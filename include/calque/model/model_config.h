@@ -11,6 +11,7 @@ namespace calque {
 
 enum class ModelSize { none, tiny, small, base };
 enum class AttentionKind { prefix, causal };
+enum class TargetPositions { continue_source, restart };
 enum class LayerType { full_attention, sliding_attention };
 
 template <>
@@ -20,6 +21,10 @@ struct EnumNames<ModelSize> {
 template <>
 struct EnumNames<AttentionKind> {
   static constexpr std::string_view names[] = {"prefix", "causal"};
+};
+template <>
+struct EnumNames<TargetPositions> {
+  static constexpr std::string_view names[] = {"continue", "restart"};
 };
 template <>
 struct EnumNames<LayerType> {
@@ -51,6 +56,8 @@ struct ModelConfig {
   bool qkv_bias = false;
   bool tied_embeddings = true;
   AttentionKind attention = AttentionKind::prefix;
+  TargetPositions target_positions = TargetPositions::continue_source;
+  bool embedding_shortcut = false;
   std::string prompt = {};
   double dropout = 0;
 
@@ -64,6 +71,9 @@ struct ModelConfig {
   }
   bool is_gated() const { return activation == Activation::swiglu || activation == Activation::geglu; }
   bool is_prefix() const { return attention == AttentionKind::prefix; }
+  bool restarts_positions() const { return target_positions == TargetPositions::restart; }
+  // Whether its architecture has options beyond those of the family that it is named after.
+  bool extends_family() const { return is_prefix() || restarts_positions() || embedding_shortcut; }
 };
 Fields fields(ModelConfig& config);
 

@@ -40,6 +40,10 @@ RunConfig read_stored_run_config(const std::filesystem::path& run,
 // Keys that have no effect in this combination, and other things that are probably not meant.
 std::vector<std::string> config_warnings(const RunConfig& config);
 
+// Refuses a model or a batch that the longest pair of data.max_tokens does not fit into: `tokens` with those
+// around source and target.
+void check_longest_sequence(const RunConfig& config, int64_t tokens);
+
 // Refuses a data.train or data.valid that is not there, naming its key. Training needs no data.test.
 void check_data_files(const DataConfig& data);
 

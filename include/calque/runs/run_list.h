@@ -21,6 +21,14 @@ struct RunSummary {
   nlohmann::json to_json() const;
 };
 
+// The evaluation that stands for a run: of its own test set, or else the newest.
+struct ShownEvaluation {
+  std::string test_set;
+  double bleu = 0;
+  int64_t sentences = 0;
+};
+std::optional<ShownEvaluation> shown_evaluation(const std::filesystem::path& run);
+
 std::vector<RunSummary> list_runs(const std::filesystem::path& runs);  // the newest first
 std::string runs_table(const std::vector<RunSummary>& runs);
 

@@ -16,6 +16,8 @@ struct TranslatedLine {
   std::string text;
   bool complete = true;  // false: cut off at the length limit
   bool looped = false;   // it repeated itself and was searched for again
+  bool copied = false;   // a word too long for the model was copied
+  bool cut = false;      // a sentence too long for the model was cut between words
   int64_t tokens = 0;
 };
 

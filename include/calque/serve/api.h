@@ -37,7 +37,11 @@ struct ApiError : std::runtime_error {
       : std::runtime_error(what), status(status_code), field(std::move(field_name)) {}
   int status;
   std::string field;
+  std::string allow = {};  // of status 405: the methods that the address takes
 };
+
+// Thrown to end work that nobody waits for any more.
+struct ClientLeft {};
 
 class Api {
  public:
@@ -62,6 +66,9 @@ class Api {
   const Route& find_route(const HttpRequest& request, Parameters& parameters) const;
   void run(const Shared& exchange, const Route& route, const Parameters& parameters);
   void in_background(std::function<void()> work);
+  void answer_in_background(const Shared& exchange, std::function<void()> work);
+  void check_lines(const std::vector<std::string>& lines, const char* field) const;
+  void check_wanted(bool client_left, std::chrono::steady_clock::time_point deadline) const;
   void answer_error(const Shared& exchange, std::exception_ptr error);
   ServedModel ready_model(const std::string& name, const std::string& precision);
   static std::vector<Route> all_routes(const std::vector<std::string>& precisions);
@@ -118,6 +125,7 @@ class Api {
   GlossaryStore glossaries_;
   static constexpr int max_in_background = 64;
   std::atomic<int> waiting_in_background_ = 0;
+  std::atomic<bool> stopping_ = false;
   struct Background;  // two threads
   std::unique_ptr<Background> background_;
 };

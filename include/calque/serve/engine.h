@@ -70,6 +70,8 @@ class Engine {
   std::vector<Translation> translate(TranslationTask task);
 
   EngineCounts counts() const;
+  // Of the time spent searching with this model; nothing where it has not translated yet.
+  std::optional<double> sentences_per_second(const std::shared_ptr<const Translator>& translator) const;
 
  private:
   struct Flow;
@@ -96,6 +98,11 @@ class Engine {
   std::chrono::steady_clock::time_point began_;
   int64_t next_task_ = 1, next_request_ = 1;
   EngineCounts counts_;
+  struct Speed {
+    int64_t sentences = 0;
+    double seconds = 0;
+  };
+  std::map<std::weak_ptr<const Translator>, Speed, std::owner_less<>> speeds_;
   bool stopping_ = false;
   std::thread thread_;
 };

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "calque/base/error.h"
 #include "calque/runs/model_source.h"
 
 namespace calque {
@@ -30,10 +31,14 @@ struct ServedModel {
   ModelState state = ModelState::loading;
   std::string error = {};                       // why it failed
   std::shared_ptr<Translator> translator = {};  // once it is ready
-  std::optional<double> bleu = {};              // of the run's newest evaluation
+  std::optional<double> bleu = {};              // of the run's test set, or its newest evaluation
   std::string bleu_on = {};                     // the test set, and its size
 
   nlohmann::json to_json() const;
+};
+
+struct NameTaken : UserError {
+  using UserError::UserError;
 };
 
 class ServedModels {
@@ -44,8 +49,8 @@ class ServedModels {
                const torch::Device& device = torch::kCPU);
   ~ServedModels();
 
-  // Finds a run or checkpoint and begins to load it. What does not exist, or has the name of another, is a
-  // UserError.
+  // Finds a run or checkpoint and begins to load it. What does not exist is a UserError, what has the name of
+  // another a NameTaken.
   void add(const std::string& run_or_checkpoint);
   bool remove(const std::string& name);  // false: there is none of this name
 
@@ -53,6 +58,7 @@ class ServedModels {
   // loaded in the background: the model returned is then `loading`. Nothing: no such model.
   std::optional<ServedModel> find(const std::string& name, std::optional<WeightPrecision> precision = {});
   std::vector<ServedModel> list() const;  // in the order in which they were added, in the server's precision
+  std::vector<ServedModel> list_with_scores() const;  // reads the runs' newest evaluations
   std::string default_name() const;
   std::vector<std::string> precisions() const;
   bool is_ready() const;     // a model can answer

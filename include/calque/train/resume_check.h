@@ -19,6 +19,8 @@ std::vector<std::pair<std::string, std::string>> config_values(RunConfig config)
 // All keys whose values differ, in the order of the listing.
 std::vector<ConfigChange> changed_keys(const RunConfig& before, const RunConfig& now);
 
+bool has_change(const std::vector<ConfigChange>& changes, const std::string& key);
+
 // Settings that affect tensor shapes, the data order or the meaning of the weights must match on resume: the
 // first that does not is a UserError with both values.
 void check_resumable(const std::vector<ConfigChange>& changes);

@@ -27,7 +27,7 @@ class RunRecorder {
   const RunFolder& folder() const { return folder_; }
   // The newest checkpoint that is intact and was trained with this tokenizer; none: the run was stopped
   // before its first.
-  std::optional<Checkpoint> newest_checkpoint(const Tokenizer& tokenizer) const;
+  std::optional<Checkpoint> newest_checkpoint(const TrainConfig& config, const Tokenizer& tokenizer) const;
   // After a restart: a kill may have come between the checkpoint and its links.
   void restore_links(const RunState& state, int64_t step);
 
@@ -43,6 +43,7 @@ class RunRecorder {
   void finish(const RunConfig& config, const TrainingResult& result, int64_t best);
 
  private:
+  void check_never_saved(const TrainConfig& config) const;
   void keep_base(const std::filesystem::path& init_from);
 
   TrainingOptions options_;

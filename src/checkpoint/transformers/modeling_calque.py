@@ -174,6 +174,8 @@ class CalqueForCausalLM(PreTrainedModel, GenerationMixin):
         for layer in range(config.num_hidden_layers):
             attach(self, self.path("layer").format(layer), CalqueBlock(own, layer))
         attach(self, self.path("norm"), CalqueNorm(own, config.hidden_size))
+        if own.get("embedding_shortcut"):
+            self.embedding_shortcut = nn.Parameter(torch.zeros(config.num_hidden_layers))
         if not config.tie_word_embeddings:
             attach(self, self.path("output"), nn.Parameter(0.02 * torch.randn(config.vocab_size, config.hidden_size)))
         self.post_init()
@@ -211,6 +213,27 @@ class CalqueForCausalLM(PreTrainedModel, GenerationMixin):
         ends = (found * torch.arange(size, rows + 1, device=input_ids.device)).amax(1)
         return torch.where(ends > 0, ends, rows)
 
+    def restarted(self, position_ids, input_ids):
+        """With target_positions: restart, positions begin at 0 again at the last token of the separator, which predicts the
+        target's first one. position_ids: [batch or 1, columns], of all columns so far, as input_ids: [batch, columns]."""
+        if self.config.calque.get("target_positions") != "restart":
+            return position_ids
+        first = (self.separator_ends(input_ids) - 1)[:, None]  # [batch, 1]
+        position_ids = position_ids.expand(len(input_ids), -1)
+        column = torch.arange(input_ids.shape[1], device=input_ids.device)
+        size = len(self.config.calque.get("separator", []))
+        found = (input_ids.gather(1, first) == self.config.calque["separator"][-1]) if size else torch.zeros_like(first, dtype=torch.bool)
+        return torch.where(found & (column >= first), position_ids - position_ids.gather(1, first), position_ids)
+
+    def prepare_inputs_for_generation(self, input_ids, **kwargs):
+        inputs = super().prepare_inputs_for_generation(input_ids, **kwargs)
+        if self.config.calque.get("target_positions") == "restart":  # the separator may be in the cache only
+            mask = kwargs.get("attention_mask")
+            columns = torch.ones_like(input_ids) if mask is None else mask.long()[:, :input_ids.shape[1]]
+            position_ids = self.restarted((columns.cumsum(1) - 1).clamp(min=0), input_ids)
+            inputs["position_ids"] = position_ids[:, -inputs["input_ids"].shape[1]:]
+        return inputs
+
     def masks(self, past, rows, attention_mask, prefix_ends, device):
         """What each row may attend to, in layers with full attention and in sliding ones: [batch or 1, 1, rows, keys]."""
         column = torch.arange(past + rows, device=device)
@@ -238,10 +261,13 @@ class CalqueForCausalLM(PreTrainedModel, GenerationMixin):
         if past_key_values is None and (self.config.use_cache if use_cache is None else use_cache):
             past_key_values = DynamicCache()
         past = 0 if past_key_values is None else past_key_values.get_seq_length()
-        if position_ids is None and attention_mask is not None:
-            position_ids = (attention_mask.long().cumsum(1) - 1).clamp(min=0)[:, -rows:]
-        elif position_ids is None:
-            position_ids = torch.arange(past, past + rows, device=device)[None]
+        if position_ids is None:
+            position_ids = (torch.arange(past + rows, device=device)[None] if attention_mask is None
+                            else (attention_mask.long().cumsum(1) - 1).clamp(min=0))[:, -rows:]
+            if own.get("target_positions") == "restart":
+                if past > 0 or input_ids is None:
+                    raise ValueError("a model whose positions restart at the target needs position_ids with a cache or inputs_embeds")
+                position_ids = self.restarted(position_ids, input_ids)
 
         prefix_ends = None  # a sequence that goes on sees all of its prefix, which is in the cache
         if past == 0 and prefix_lengths is not None:
@@ -256,7 +282,10 @@ class CalqueForCausalLM(PreTrainedModel, GenerationMixin):
                             for key in ("rope_theta", "rope_local_theta"))
 
         x = self.embed(inputs_embeds, position_ids)  # [batch, rows, hidden_size]
+        embedded = x
         for layer in range(self.config.num_hidden_layers):
+            if own.get("embedding_shortcut"):
+                x = x + embedded * self.embedding_shortcut[layer]
             block = self.get_submodule(self.path("layer").format(layer))
             x = block(x, *((sliding, local_rope) if block.slides else (full, rope)), past_key_values)
         x = self.get_submodule(self.path("norm"))(x)

@@ -4,7 +4,7 @@ import { t } from "./strings.js";
 import { emit, fillSelect, listen } from "./dom.js";
 import { postJson } from "./api.js";
 import { saveSettings, settings } from "./store.js";
-import { modelOf, models } from "./models.js";
+import { modelOf } from "./models.js";
 
 const kept = new WeakMap();  // segment → Map of "model layer head" → promise
 
@@ -42,15 +42,18 @@ export async function attentionRows(model, segment) {
   return (await attentionMap(model, segment)).attention;
 }
 
-// Selects for layer and head; several pairs on the page stay the same.
-export function setUpAttentionChoice(layerSelect, headSelect) {
-  const fill = () => {
-    const most = (key) => Math.max(0, ...models.all.map((one) => one[key] ?? 0));
-    const options = (count) => [
+// Selects for layer and head, with what every model on the page has; several pairs of selects stay the same.
+export function setUpAttentionChoice(layerSelect, headSelect, panes) {
+  const fillOne = (select, key, chosen) => {
+    const counts = panes.filter((pane) => !pane.hidden).map((pane) => modelOf(pane.model)?.[key] ?? 0);
+    const count = counts.length ? Math.min(...counts) : 0;
+    fillSelect(select, [
       { value: "", text: t("mean") }, ...Array.from({ length: count }, (_, i) => ({ value: i, text: String(i + 1) })),
-    ];
-    fillSelect(layerSelect, options(most("layers")), settings.layer);
-    fillSelect(headSelect, options(most("heads")), settings.head);
+    ], chosen !== "" && Number(chosen) < count ? chosen : "");
+  };
+  const fill = () => {
+    fillOne(layerSelect, "layers", settings.layer);
+    fillOne(headSelect, "heads", settings.head);
   };
   layerSelect.addEventListener("change", () => choose({ layer: layerSelect.value }));
   headSelect.addEventListener("change", () => choose({ head: headSelect.value }));
@@ -58,5 +61,5 @@ export function setUpAttentionChoice(layerSelect, headSelect) {
     saveSettings(changes);
     emit("attention");
   };
-  for (const name of ["language", "models", "attention"]) listen(name, fill);
+  for (const name of ["language", "models", "model", "shown", "attention"]) listen(name, fill);
 }

@@ -51,7 +51,7 @@ export function setUpAttentionMap(panes) {
     draw();
   });
   choice.addEventListener("change", draw);
-  setUpAttentionChoice(byId("layer"), byId("head"));
-  setUpAttentionChoice(byId("map-layer"), byId("map-head"));
+  setUpAttentionChoice(byId("layer"), byId("head"), panes);
+  setUpAttentionChoice(byId("map-layer"), byId("map-head"), panes);
   for (const name of ["attention", "language"]) listen(name, () => dialog.open && draw());
 }

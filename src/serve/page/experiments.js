@@ -67,13 +67,25 @@ function claimsTable(claims) {
           text: `${one.holds ? "✓" : "✗"} ${t(one.holds ? "holds" : "holdsNot")}` })))))));
 }
 
+// The lines are those of a terminal: text flows again here, rows of figures, which are indented, stay as they are.
+function explanationNodes(text) {
+  const nodes = [];
+  for (const line of text.split("\n").filter((one) => one.trim())) {
+    const tag = line.startsWith("  ") ? "pre" : "p";
+    const last = nodes.at(-1);
+    if (last?.tag === tag) last.lines.push(line);
+    else nodes.push({ tag, lines: [line] });
+  }
+  return nodes.map(({ tag, lines }) => element(tag, { lang: "en", class: "explanation", text: lines.join(tag === "p" ? " " : "\n") }));
+}
+
 function resultNodes(result) {
   const figures = result.figures.map((one) => element("figure", { class: "card server-figure", lang: "en" },
     element("figcaption", {}, element("h3", { text: one.title })),
     element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": one.title }, ...figureNodes(one.html))));
   return [
     element("p", { class: "verdict", dataset: { holds: result.holds }, text: t(result.holds ? "allHold" : "someFail") }),
-    ...(result.explanation ?? "").split(/\n\s*\n/).filter(Boolean).map((text) => element("p", { lang: "en", class: "explanation", text })),
+    ...explanationNodes(result.explanation ?? ""),
     element("div", { class: "charts" }, ...figures),
     claimsTable(result.claims),
   ];

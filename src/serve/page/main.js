@@ -1,7 +1,7 @@
 // Puts the page together.
 import { setUpAppearance } from "./appearance.js";
 import { showMessage } from "./dom.js";
-import { loadModels } from "./models.js";
+import { loadModels, setUpSpeeds } from "./models.js";
 import { setUpTranslate } from "./translate.js";
 import { setUpSettings } from "./settings_dialog.js";
 import { setUpServerStates } from "./token_dialog.js";
@@ -13,6 +13,7 @@ import { errorText } from "./target.js";
 setUpAppearance();
 setUpServerStates();
 setUpTranslate();
+setUpSpeeds();
 setUpSettings();
 setUpRuns();
 setUpExperiments();

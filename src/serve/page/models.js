@@ -1,7 +1,7 @@
 // The models that the server offers, and what is said about each beside its translation.
 import { bytes, compact, number, t } from "./strings.js";
 import { getJson } from "./api.js";
-import { emit, element } from "./dom.js";
+import { emit, element, listen } from "./dom.js";
 
 const loadingPoll = 2000;  // ms
 
@@ -15,6 +15,13 @@ export async function loadModels() {
   models.precisions = answer.precisions;
   if (models.all.some((one) => one.state === "loading")) setTimeout(() => loadModels().catch(() => {}), loadingPoll);
   emit("models");
+}
+
+// A model's speed is known once it has translated.
+export function setUpSpeeds() {
+  listen("shown", (pane) => {
+    if (modelOf(pane?.model)?.sentences_per_second === null) loadModels().catch(() => {});
+  });
 }
 
 export function modelOf(name) {
