@@ -119,7 +119,10 @@ class Tuner {
     TrainingOptions training;
     training.runs = folder_.path();
     training.shared_cache = options_.runs / ".cache";
-    training.resume = fs::exists(folder_.run(trial) / "config.yaml");
+    // One that was dropped has no checkpoints any more.
+    const bool begun = fs::exists(folder_.run(trial) / "config.yaml");
+    training.resume = begun && fs::exists(folder_.run(trial) / "checkpoints");
+    training.fresh = begun && !training.resume;
     training.pause_at = rungs_[rung].budget / rungs_.back().budget;
     const TrialResult before = trial.results.empty() ? TrialResult{} : trial.results.back();
     const auto started = std::chrono::steady_clock::now();

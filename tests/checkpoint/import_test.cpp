@@ -319,7 +319,7 @@ TEST(Import, DamagedAndInfiniteWeightsAreNotImported) {
   EXPECT_THAT(refusal([&] { import_model(options); }), HasSubstr("model.safetensors: damaged"));
   fs::remove(options.source / "manifest.json");
   EXPECT_THAT(refusal([&] { import_model(options); }),
-              HasSubstr("its weights contain NaN or infinite values"));
+              HasSubstr("model.embed_tokens.weight contains NaN or infinite values"));
   EXPECT_FALSE(fs::exists(options.destination));
 }
 

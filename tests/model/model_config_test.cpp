@@ -56,7 +56,8 @@ TEST(ModelConfig, DefaultsAreTheDocumentedOnes) {
       "activation: swiglu\nmlp_size: 768\nnorm: rms\nnorm_epsilon: 1e-05\npositions: rope\n"
       "context_length: 512\nrope_theta: 10000\nsliding_window: 0\nlayer_types: []\n"
       "rope_local_theta: 10000\nqk_norm: false\npost_norm: false\nscale_embeddings: false\nbias: false\n"
-      "qkv_bias: false\ntied_embeddings: true\nattention: prefix\nprompt: \ndropout: 0\n");
+      "qkv_bias: false\ntied_embeddings: true\nattention: prefix\ntarget_positions: continue\n"
+      "embedding_shortcut: false\nprompt: \ndropout: 0\n");
   EXPECT_EQ(config.vocabulary, 0);
 }
 

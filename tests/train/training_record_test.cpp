@@ -188,7 +188,7 @@ TEST_F(TrainingTest, AnInterruptSavesWithoutValidatingAndTheRunGoesOnFromThere) 
   interrupter.join();
   EXPECT_EQ(result.end, TrainingEnd::interrupted);
   EXPECT_EQ(result.state.validated_step, -1);
-  EXPECT_THAT(log_of(config), HasSubstr("`calque resume small` continues"));
+  EXPECT_THAT(log_of(config), testing::ContainsRegex("`calque --runs .*/runs resume small` continues"));
   const auto saved = list_checkpoints(folder_ / "runs/small/checkpoints");
   ASSERT_EQ(saved.size(), 1U);
   EXPECT_EQ(saved[0].first, result.trainer.step);
