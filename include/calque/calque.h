@@ -52,6 +52,7 @@ struct TranslateOptions {
   double top_p = 1;               // sample from the smallest set of tokens with this total probability
   int64_t seed = 1;               // random seed of sampling
   int64_t split_tokens = 48;      // split longer lines into sentences
+  bool split_sentences = false;   // split every line into sentences
   int64_t batch = 64;             // sentences translated at the same time
   std::string prefix = {};        // text that every translation must begin with
 };

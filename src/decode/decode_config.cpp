@@ -27,6 +27,8 @@ Fields fields(DecodeConfig& c) {
       field("seed", c.seed, at_least(0), "random seed of sampling"),
       field("split_tokens", c.split_tokens, at_least(1),
             "split lines with more tokens than this into sentences, translate these and join them"),
+      field("split_sentences", c.split_sentences,
+            "split every line into sentences, for a model that was trained on single ones"),
       field("batch", c.batch, between(1, 100'000), "sentences translated at the same time"),
       field("shots", c.shots,
             "TSV of examples put before each sentence (few-shot), for a model not trained to translate"),

@@ -53,7 +53,7 @@ void LineSearch::split(const std::string& line) {
     return static_cast<int64_t>(part.size()) <= 64 * most &&
            static_cast<int64_t>(translator_.tokenizer().encode(part).size()) <= most;
   };
-  if (fits(cleaned)) {
+  if (!decode_->split_sentences && fits(cleaned)) {
     parts_.push_back({cleaned});
     return;
   }

@@ -46,6 +46,7 @@ void copy_options(const From& from, To& to) {
   to.top_p = from.top_p;
   to.seed = from.seed;
   to.split_tokens = from.split_tokens;
+  to.split_sentences = from.split_sentences;
   to.batch = from.batch;
 }
 

@@ -68,7 +68,7 @@ void Api::deepl(const Shared& exchange, const Parameters&) {
   }
   call->model = ready_model("", "");
   auto decode = std::make_shared<DecodeConfig>(call->model.translator->config());
-  if (split != "0") decode->split_tokens = 1;  // sentence by sentence
+  decode->split_sentences = split != "0";
   call->decode = decode;
   start(exchange, call, [exchange, call](const std::vector<json>& translations) {
     json all = json::array();

@@ -349,6 +349,7 @@ void Api::alternatives(const Shared& exchange, const Parameters&) {
   auto greedy = std::make_shared<DecodeConfig>(translator.config());
   greedy->beam = greedy->nbest = 1;
   greedy->split_tokens = 1'000'000;
+  greedy->split_sentences = false;
   task.decode = greedy;
   task.deadline = std::chrono::steady_clock::now() + options_.timeout;
   std::vector<double> probabilities;

@@ -10,7 +10,8 @@ using nlohmann::json;
 
 double ThreadScaling::tokens_per_second(int64_t threads) const {
   double seconds = 0;
-  for (const auto& [name, part] : parts) seconds += part.serial + part.parallel / static_cast<double>(threads);
+  for (const auto& [name, part] : parts)
+    seconds += part.serial + part.parallel / static_cast<double>(threads);
   return 1 / seconds;
 }
 

@@ -39,7 +39,7 @@ TEST(DecodeConfig, DefaultsAreTheDocumentedOnes) {
   EXPECT_EQ(show_config(fields(config), "", false),
             "beam: 4\nnbest: 1\nlength_penalty: 0.6\nearly_stopping: true\nmax_length_ratio: 2\n"
             "max_length_extra: 20\nno_repeat_ngram: 0\nsample: false\ntemperature: 1\ntop_k: 0\ntop_p: 1\n"
-            "seed: 1\nsplit_tokens: 48\nbatch: 64\nshots: \n");
+            "seed: 1\nsplit_tokens: 48\nsplit_sentences: false\nbatch: 64\nshots: \n");
 }
 
 TEST(DecodeConfig, AListIsNoLongerThanTheBeamUnlessItIsSampled) {

@@ -56,6 +56,17 @@ TEST_F(LineSearchTest, PartsAreRequestedInOrderAndJoined) {
   EXPECT_FALSE(translation.looped || translation.copied);
 }
 
+TEST_F(LineSearchTest, ShortLinesAreSplitIntoSentencesWhereThatIsConfigured) {
+  auto config = std::make_shared<DecodeConfig>(translator_.config());
+  config->split_tokens = 48;
+  for (const bool split : {false, true}) {
+    config->split_sentences = split;
+    LineSearch line(translator_, "Il pleut. Il dort.", "", config);
+    EXPECT_EQ(line.next(0).source, ids(split ? "Il pleut." : "Il pleut. Il dort."));
+    EXPECT_EQ(line.has_next(), split);
+  }
+}
+
 TEST_F(LineSearchTest, TheSameTextComesOnce) {
   LineSearch line = search("Oui.");
   line.next(0);

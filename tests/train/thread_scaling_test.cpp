@@ -7,7 +7,8 @@
 namespace calque {
 namespace {
 
-// 10 ms of products that divide by the threads, 1 ms of loss of which half does, 1 ms of waiting that does not.
+// 10 ms of products that divide by the threads, 1 ms of loss of which half does, 1 ms of waiting that does
+// not.
 TrainBenchRow measured(int64_t threads) {
   const auto n = static_cast<double>(threads);
   const std::map<std::string, double> seconds = {

@@ -22,6 +22,7 @@ struct DecodeConfig {
   double top_p = 1;
   int64_t seed = 1;
   int64_t split_tokens = 48;
+  bool split_sentences = false;
   int64_t batch = 64;
   std::filesystem::path shots;
 };
