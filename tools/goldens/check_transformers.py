@@ -183,7 +183,7 @@ def check_model(name, options):
     assert (model.config.model_type == "calque") == own_class
 
     sources, targets = [list(side) for side in zip(*PAIRS)]
-    before = encode(checkpoint, ["French: "])[0] if name == "llama-prompt" else []
+    before = encode(checkpoint, ["French: "])[0] if "prompt:" in options else []
     begin, end = [model.config.bos_token_id] + before, [model.config.eos_token_id]
     separator = model.config.calque.get("separator", [tokenizer.convert_tokens_to_ids("<sep>")])
     prompts = [begin + ids + separator for ids in encode(checkpoint, sources)]
