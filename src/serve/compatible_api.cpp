@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -156,18 +157,48 @@ void Api::libretranslate_download(const Shared& exchange, const Parameters& para
       {200, found->second.second, "text/plain; charset=utf-8", {{"Content-Disposition", "attachment"}}});
 }
 
+namespace {
+
+// Of a message: a string, or a list of parts with texts.
+std::optional<std::string> content_text(const json& content) {
+  if (content.is_string()) return content.get<std::string>();
+  if (!content.is_array() || content.empty()) return std::nullopt;
+  std::string text;
+  for (const json& part : content) {
+    if (!part.is_object() || !part.contains("text") || !part["text"].is_string()) return std::nullopt;
+    text += (text.empty() ? "" : "\n") + part["text"].get<std::string>();
+  }
+  return text;
+}
+
+// "Translate this French text into English: Où est la gare ?" is an instruction, and what is to be
+// translated.
+std::string without_instruction(const std::string& text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string::npos || text.find('\n') < colon) return text;
+  const std::string head = lower_case(text.substr(0, colon));
+  const bool asks = head.starts_with("translate ") || head.starts_with("traduis ") ||
+                    head.starts_with("traduisez ") || head.starts_with("traduire ");
+  const bool names = head.find("english") != std::string::npos || head.find("anglais") != std::string::npos;
+  const size_t begin = text.find_first_not_of(" \t\r\n", colon + 1);
+  return asks && names && begin != std::string::npos ? text.substr(begin) : text;
+}
+
+}  // namespace
+
 void Api::openai(const Shared& exchange, const Parameters&) {
   JsonReader body(exchange->request().body);
   const json* messages = body.take("messages");
   if (!messages || !messages->is_array() || messages->empty())
     throw ApiError(400, "messages is missing", "messages");
   const json& last = messages->back();
-  if (!last.is_object() || last.value("role", json()) != "user" || !last.contains("content") ||
-      !last["content"].is_string())
+  const auto content =
+      last.is_object() && last.contains("content") ? content_text(last["content"]) : std::nullopt;
+  if (!content || last.value("role", json()) != "user")
     throw ApiError(400, "messages: the last must be a user's, with a text to translate", "messages");
   const bool stream = body.flag("stream", false);
   auto call = std::make_shared<TranslateCall>();
-  call->texts = {last["content"].get<std::string>()};
+  call->texts = {without_instruction(*content)};
   const std::string model = body.text("model");
   call->model = ready_model(models_.find(model) ? model : "", "");
   call->decode = std::make_shared<DecodeConfig>(call->model.translator->config());

@@ -69,8 +69,9 @@ std::vector<Api::Route> Api::all_routes(const std::vector<std::string>& precisio
                                                      {"target_lang", {{"enum", {"en"}}}},
                                                      {"entries", property("string", "a term per line")},
                                                      {"entries_format", {{"enum", {"tsv", "csv"}}}}});
-  const json message =
-      object({"role", "content"}, {{"role", {{"enum", {"system", "user", "assistant"}}}}, {"content", text}});
+  const json parts = {{"type", "array"}, {"minItems", 1}, {"items", object({"text"}, {{"text", text}})}};
+  const json message = object({"role", "content"}, {{"role", {{"enum", {"system", "user", "assistant"}}}},
+                                                    {"content", {{"oneOf", {text, parts}}}}});
   const json chat =
       object({"messages"}, {{"model", text},
                             {"messages", {{"type", "array"}, {"minItems", 1}, {"items", message}}},

@@ -153,6 +153,12 @@ class ServeTest(unittest.TestCase):
         self.assertEqual((status, answer["message"]), (400, "the target language is missing; it is English (en)"))
         status, answer = self.call("POST", "/v1/chat/completions", {"model": "any", "messages": [{"role": "user", "content": SENTENCES[0]}]})
         self.assertEqual((status, answer["choices"][0]["message"]["content"]), (200, text))
+        for content in ("Translate the following French text to English:\n\n" + SENTENCES[0], "Traduis en anglais : " + SENTENCES[0],
+                        [{"type": "text", "text": SENTENCES[0]}]):
+            status, answer = self.call("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": content}]})
+            self.assertEqual((status, answer["choices"][0]["message"]["content"]), (200, text), content)
+        for content in (5, [], [{"type": "image_url"}]):
+            self.assertEqual(self.call("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": content}]})[0], 400)
 
     def test_a_file_is_translated_and_fetched_from_the_address_in_the_answer(self):
         text = self.translate(text=SENTENCES[0])["translations"][0]["text"]
