@@ -25,7 +25,7 @@ Fields model_fields(RunConfig& c) {
   return all;
 }
 
-// A run stands for its best checkpoint.
+// A run's folder means its best checkpoint.
 fs::path base_checkpoint(const fs::path& given) {
   const fs::path best = given / "checkpoints" / "best";
   return !fs::exists(given / "config.json") && fs::exists(best / "config.json") ? best : given;

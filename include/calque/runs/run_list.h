@@ -21,7 +21,7 @@ struct RunSummary {
   nlohmann::json to_json() const;
 };
 
-// The evaluation that stands for a run: of its own test set, or else the newest.
+// The evaluation by which a run is listed: of its own test set, or else the newest.
 struct ShownEvaluation {
   std::string test_set;
   double bleu = 0;
