@@ -27,14 +27,14 @@ RunRecorder::RunRecorder(const RunConfig& config, const TrainingOptions& options
       writer_(folder_, config.train.keep_checkpoints) {}
 
 // A run that was stopped before its first checkpoint begins again. One that has had checkpoints must not: its
-// metrics would be lost. When the second is written, or validated, the first one is complete.
+// metrics would be lost. Steps after the second one was due are made only if the first is complete.
 void RunRecorder::check_never_saved(const TrainConfig& config) const {
   int64_t step = 0, second = std::numeric_limits<int64_t>::max();
   for (const auto& line : read_metrics(folder_.metrics()))
     step = std::max(step, line.value("step", int64_t{0}));
   for (const int64_t every : {config.checkpoint_every, config.validate_every})
     if (every > 0) second = std::min(second, 2 * every);
-  if (step >= second || fs::exists(folder_.path() / "summary.json")) {
+  if (step > second || fs::exists(folder_.path() / "summary.json")) {
     throw UserError(fmt::format("{}: the run has reached step {}, but there is no checkpoint",
                                 folder_.checkpoints().string(), step),
                     "bring the checkpoints back; --fresh deletes the run and starts again");
