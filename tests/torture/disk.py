@@ -120,5 +120,6 @@ class Disk:
         if crash == "killed":
             return whole
         if crash == "mixed" and whole != file.synced:
-            return random.choice([whole, file.synced, whole[: random.randrange(len(whole) + 1)]])
+            kept = len(file.synced) if whole.startswith(file.synced) else 0  # what was fsynced before an append is not lost
+            return random.choice([whole, file.synced, whole[:random.randrange(kept, len(whole) + 1)]])
         return file.synced
