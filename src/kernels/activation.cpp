@@ -1,11 +1,11 @@
 #include "calque/kernels/activation.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
 #include "activation_memory.h"
+#include "calque/kernels/threads.h"
 #include "fast.h"
 #include "simd_loops.h"
 
@@ -24,9 +24,8 @@ Tensor fast_gated(const Tensor& x, bool gelu) {
   const Tensor y = empty_activation({x.size(0), size});
   const float* from = x.const_data_ptr<float>();
   float* to = y.mutable_data_ptr<float>();
-  at::parallel_for(0, x.size(0), rows_per_task, [&](int64_t begin, int64_t end) {
-    simd::gated_forward(from, gelu, size, to, begin, end);
-  });
+  parallel_rows(x.size(0), rows_per_task,
+                [&](int64_t begin, int64_t end) { simd::gated_forward(from, gelu, size, to, begin, end); });
   return y;
 }
 
@@ -49,7 +48,7 @@ class FastGated : public torch::autograd::Function<FastGated> {
     const float* from = x.const_data_ptr<float>();
     const float* gradient = dy.const_data_ptr<float>();
     float* to = dx.mutable_data_ptr<float>();
-    at::parallel_for(0, x.size(0), rows_per_task, [&](int64_t begin, int64_t end) {
+    parallel_rows(x.size(0), rows_per_task, [&](int64_t begin, int64_t end) {
       simd::gated_backward(from, gradient, gelu, dy.size(1), to, begin, end);
     });
     return {dx, Tensor()};

@@ -1,6 +1,5 @@
 #include "calque/kernels/attention.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
@@ -61,8 +60,8 @@ class FastAttention : public torch::autograd::Function<FastAttention> {
     simd::AttentionWork work = make_work(q, kv, *saved);
     work.out = out.mutable_data_ptr<float>();
     work.log_sums = log_sums.mutable_data_ptr<float>();
-    parallel_dynamic(layout.pairs() * shape.kv_heads, at::get_num_threads(),
-                     [&](int64_t unit) { simd::attention_forward(work, unit, unit + 1); });
+    parallel_units(layout.pairs() * shape.kv_heads, num_threads(),
+                   [&](int64_t unit) { simd::attention_forward(work, unit, unit + 1); });
     context->save_for_backward({q, kv, out, log_sums});
     context->saved_data["saved"] = c10::IValue::make_capsule(saved);
     return out;
@@ -86,8 +85,8 @@ class FastAttention : public torch::autograd::Function<FastAttention> {
     work.dk = kv.defined() ? dkv.mutable_data_ptr<float>() : work.dq + shape.query_size();
     work.dkv_stride = work.kv_stride;
     work.dv = work.dk + shape.kv_size() / 2;
-    parallel_dynamic(saved->layout.pairs() * shape.kv_heads, at::get_num_threads(),
-                     [&](int64_t unit) { simd::attention_backward(work, unit, unit + 1); });
+    parallel_units(saved->layout.pairs() * shape.kv_heads, num_threads(),
+                   [&](int64_t unit) { simd::attention_backward(work, unit, unit + 1); });
     return {dq, dkv, Tensor()};
   }
 };

@@ -1,12 +1,12 @@
 #include "calque/kernels/cached_attention.h"
 
-#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <limits>
 
 #include "activation_memory.h"
 #include "calque/kernels/padded_pairs.h"
+#include "calque/kernels/threads.h"
 #include "fast.h"
 #include "simd_loops.h"
 
@@ -49,10 +49,10 @@ Tensor run_cached(const float* q, int64_t q_stride, const float* kv, int64_t kv_
   work.kv_stride = kv_stride;
   work.cache = cache.mutable_data_ptr<float>();
   work.out = out.mutable_data_ptr<float>();
-  at::parallel_for(0, layout.rows(), 64,
-                   [&](int64_t begin, int64_t end) { simd::store_in_cache(work, begin, end); });
-  at::parallel_for(0, layout.pairs() * shape.kv_heads, 8,
-                   [&](int64_t begin, int64_t end) { simd::cached_attention(work, begin, end); });
+  parallel_rows(layout.rows(), 64,
+                [&](int64_t begin, int64_t end) { simd::store_in_cache(work, begin, end); });
+  parallel_rows(layout.pairs() * shape.kv_heads, 8,
+                [&](int64_t begin, int64_t end) { simd::cached_attention(work, begin, end); });
   return out;
 }
 

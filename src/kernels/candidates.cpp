@@ -1,6 +1,5 @@
 #include "calque/kernels/candidates.h"
 
-#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <bit>
@@ -8,6 +7,7 @@
 #include <span>
 
 #include "calque/kernels/layout.h"
+#include "calque/kernels/threads.h"
 #include "fast.h"
 #include "simd_loops.h"
 
@@ -26,7 +26,7 @@ Candidates top_candidates(const Tensor& logits_given, int64_t count, const std::
   candidates.tokens.resize(candidates.log_probabilities.size());
   std::vector<float> log_sums(static_cast<size_t>(rows));
   float* values = logits.mutable_data_ptr<float>();
-  at::parallel_for(0, rows, 4, [&](int64_t begin, int64_t end) {
+  parallel_rows(rows, 4, [&](int64_t begin, int64_t end) {
     simd::log_sum_exp_rows(values, vocabulary, log_sums.data(), begin, end);
     for (int64_t row = begin; row < end; ++row) {
       for (const int32_t token : forbidden)
@@ -35,7 +35,7 @@ Candidates top_candidates(const Tensor& logits_given, int64_t count, const std::
   });
   for (const BannedToken& one : banned)
     values[one.row * vocabulary + one.token] = -std::numeric_limits<float>::infinity();
-  at::parallel_for(0, rows, 4, [&](int64_t begin, int64_t end) {
+  parallel_rows(rows, 4, [&](int64_t begin, int64_t end) {
     simd::top_k_rows(values, vocabulary, candidates.count, candidates.log_probabilities.data(),
                      candidates.tokens.data(), begin, end);
     for (int64_t row = begin; row < end; ++row) {

@@ -1,13 +1,13 @@
 #include "calque/kernels/linear_cross_entropy.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
 #include <algorithm>
 
-#include "calque/kernels/rounded_linear.h"
+#include "calque/kernels/linear.h"
+#include "calque/kernels/threads.h"
 #include "fast.h"
 #include "simd_loops.h"
 
@@ -32,7 +32,7 @@ void fast_rows(const Tensor& logits, const Tensor& labels, double smoothing, con
   float* values = logits.mutable_data_ptr<float>();
   const int64_t* label = labels.const_data_ptr<int64_t>();
   double* to = sums.mutable_data_ptr<double>();
-  at::parallel_for(0, logits.size(0), 8, [&](int64_t first, int64_t last) {
+  parallel_rows(logits.size(0), 8, [&](int64_t first, int64_t last) {
     simd::cross_entropy_rows(values, label, static_cast<float>(smoothing), vocabulary, to, first, last);
   });
 }
@@ -118,7 +118,7 @@ CrossEntropyLoss linear_cross_entropy(const Tensor& hidden, const Tensor& weight
 CrossEntropyLoss reference::linear_cross_entropy(const Tensor& hidden, const Tensor& weight,
                                                  const Tensor& labels, double smoothing,
                                                  torch::Dtype products) {
-  const Tensor logits = products != torch::kFloat32 ? reference::rounded_linear(hidden, weight, {}, products)
+  const Tensor logits = products != torch::kFloat32 ? reference::linear(hidden, weight, {}, products)
                                                     : torch::linear(hidden, weight);  // [rows, vocabulary]
   const auto sum = at::Reduction::Sum;
   const Tensor plain = torch::cross_entropy_loss(logits.detach(), labels, {}, sum);

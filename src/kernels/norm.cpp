@@ -1,11 +1,11 @@
 #include "calque/kernels/norm.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
 #include "activation_memory.h"
+#include "calque/kernels/threads.h"
 #include "fast.h"
 #include "simd_loops.h"
 
@@ -26,7 +26,7 @@ Tensor fast_rms_norm(const Tensor& x, const Tensor& weight, double epsilon, cons
   const float* factors = weight.const_data_ptr<float>();
   float* to = y.mutable_data_ptr<float>();
   float* saved = inverses.defined() ? inverses.mutable_data_ptr<float>() : nullptr;
-  at::parallel_for(0, x.size(0), rows_per_task, [&](int64_t begin, int64_t end) {
+  parallel_rows(x.size(0), rows_per_task, [&](int64_t begin, int64_t end) {
     simd::rms_norm_forward(from, factors, static_cast<float>(epsilon), x.size(1), to, saved, begin, end);
   });
   return y;
@@ -47,10 +47,10 @@ class FastRmsNorm : public torch::autograd::Function<FastRmsNorm> {
     const Tensor &x = saved[0], &weight = saved[1], &inverses = saved[2];
     const Tensor dy = gradients[0].contiguous();
     const Tensor dx = torch::empty_like(x);
-    // Each thread sums its own part of the weight's gradient. The parts are added in order, so that the
-    // result is deterministic for a given number of threads.
-    const int64_t rows = x.size(0), width = x.size(1), shares = at::get_num_threads();
-    const int64_t share_rows = (rows + shares - 1) / shares;
+    // Each share has its own part of the weight's gradient. The parts are added in order, so that the result
+    // has the same bits for any number of threads.
+    constexpr int64_t share_rows = 256;
+    const int64_t rows = x.size(0), width = x.size(1), shares = (rows + share_rows - 1) / share_rows;
     const Tensor partial = torch::zeros({shares, width}, x.options());
     const float* from = x.const_data_ptr<float>();
     const float* factors = weight.const_data_ptr<float>();
@@ -58,11 +58,9 @@ class FastRmsNorm : public torch::autograd::Function<FastRmsNorm> {
     const float* gradient = dy.const_data_ptr<float>();
     float* to = dx.mutable_data_ptr<float>();
     float* sums = partial.mutable_data_ptr<float>();
-    at::parallel_for(0, shares, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t share = begin; share < end; ++share) {
-        simd::rms_norm_backward(from, factors, inverse, gradient, width, to, sums + share * width,
-                                share * share_rows, std::min(rows, (share + 1) * share_rows));
-      }
+    parallel_rows(rows, share_rows, [&](int64_t begin, int64_t end) {
+      simd::rms_norm_backward(from, factors, inverse, gradient, width, to, sums + begin / share_rows * width,
+                              begin, end);
     });
     return {dx, partial.sum(0), Tensor()};
   }
@@ -83,7 +81,7 @@ Tensor layer_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, dou
   const Tensor y = torch::empty_like(x);
   const float* from = x.const_data_ptr<float>();
   float* to = y.mutable_data_ptr<float>();
-  at::parallel_for(0, x.size(0), rows_per_task, [&](int64_t begin, int64_t end) {
+  parallel_rows(x.size(0), rows_per_task, [&](int64_t begin, int64_t end) {
     simd::layer_norm_forward(from, weight.const_data_ptr<float>(), bias.const_data_ptr<float>(),
                              static_cast<float>(epsilon), x.size(1), to, begin, end);
   });

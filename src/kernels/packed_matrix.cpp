@@ -1,6 +1,5 @@
 #include "calque/kernels/packed_matrix.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/record_function.h>
 #include <torch/types.h>
 
@@ -38,22 +37,22 @@ Tensor float_panels(const Tensor& weight, int64_t panels) {
   const Tensor packed = torch::empty({panels, inputs, columns}, torch::kFloat32);
   const float* from = weight.const_data_ptr<float>();
   float* to = packed.mutable_data_ptr<float>();
-  at::parallel_for(0, panels, std::max<int64_t>(1, (1 << 16) / (columns * inputs)),
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t panel = begin; panel < end; ++panel) {
-                       const int64_t count = std::min(columns, outputs - panel * columns);
-                       const float* first = from + panel * columns * output_step;
-                       float* row = to + panel * inputs * columns;
-                       if (count < columns) std::fill_n(row, inputs * columns, 0.0F);
-                       for (int64_t k = 0; k < inputs; ++k, row += columns, first += input_step) {
-                         if (output_step == 1 && count == columns) {
-                           std::copy_n(first, columns, row);
-                         } else {
-                           for (int64_t c = 0; c < count; ++c) row[c] = first[c * output_step];
-                         }
-                       }
-                     }
-                   });
+  parallel_rows(panels, std::max<int64_t>(1, (1 << 16) / (columns * inputs)),
+                [&](int64_t begin, int64_t end) {
+                  for (int64_t panel = begin; panel < end; ++panel) {
+                    const int64_t count = std::min(columns, outputs - panel * columns);
+                    const float* first = from + panel * columns * output_step;
+                    float* row = to + panel * inputs * columns;
+                    if (count < columns) std::fill_n(row, inputs * columns, 0.0F);
+                    for (int64_t k = 0; k < inputs; ++k, row += columns, first += input_step) {
+                      if (output_step == 1 && count == columns) {
+                        std::copy_n(first, columns, row);
+                      } else {
+                        for (int64_t c = 0; c < count; ++c) row[c] = first[c * output_step];
+                      }
+                    }
+                  }
+                });
   return packed;
 }
 
@@ -143,11 +142,11 @@ void PackedMatrix::multiply(const float* x, int64_t rows, float* y) const {
     scales.resize(std::max(scales.size(), static_cast<size_t>(rows)));
     int16_t* rounded = quantised.data();
     float* row_scales = scales.data();
-    at::parallel_for(0, rows, std::max<int64_t>(1, multiplications_per_thread / 8 / inputs_),
-                     [&](int64_t begin, int64_t end) {
-                       simd::quantise_rows(x + begin * inputs_, inputs_, end - begin, limit,
-                                           rounded + begin * quantised_stride, row_scales + begin);
-                     });
+    parallel_rows(rows, std::max<int64_t>(1, multiplications_per_thread / 8 / inputs_),
+                  [&](int64_t begin, int64_t end) {
+                    simd::quantise_rows(x + begin * inputs_, inputs_, end - begin, limit,
+                                        rounded + begin * quantised_stride, row_scales + begin);
+                  });
     work.quantised = rounded;
     work.row_scales = row_scales;
     work.scales = scales_.const_data_ptr<float>();
@@ -159,10 +158,9 @@ void PackedMatrix::multiply(const float* x, int64_t rows, float* y) const {
   const int64_t block = std::max<int64_t>(1, block_bytes / row_bytes / row_multiple) * row_multiple;
   const int64_t units = (rows + block - 1) / block * groups;
   const int64_t useful_threads =
-      rows * inputs_ * outputs_ / multiplications_per_thread;  // mutate: speed only
-  const int64_t threads =
-      std::clamp<int64_t>(useful_threads, 1, at::get_num_threads());  // mutate: speed only
-  parallel_dynamic(units, threads, [&](int64_t unit) {
+      rows * inputs_ * outputs_ / multiplications_per_thread;                     // mutate: speed only
+  const int64_t threads = std::clamp<int64_t>(useful_threads, 1, num_threads());  // mutate: speed only
+  parallel_units(units, threads, [&](int64_t unit) {
     const int64_t row = unit / groups * block, panel = unit % groups * panels_per_task;
     simd::PackedWork part = work;
     part.rows = std::min(block, rows - row);

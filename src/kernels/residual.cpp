@@ -1,8 +1,8 @@
 #include "calque/kernels/residual.h"
 
-#include <ATen/Parallel.h>
 #include <torch/types.h>
 
+#include "calque/kernels/threads.h"
 #include "fast.h"
 #include "simd_loops.h"
 
@@ -14,8 +14,8 @@ torch::Tensor add_residual(const torch::Tensor& x, const torch::Tensor& branch) 
   constexpr int64_t values_per_task = 1 << 15;  // mutate: speed only
   const float* from = x.const_data_ptr<float>();
   float* sum = branch.mutable_data_ptr<float>();
-  at::parallel_for(0, branch.numel(), values_per_task,
-                   [&](int64_t begin, int64_t end) { simd::add(from + begin, end - begin, sum + begin); });
+  parallel_rows(branch.numel(), values_per_task,
+                [&](int64_t begin, int64_t end) { simd::add(from + begin, end - begin, sum + begin); });
   return branch;
 }
 

@@ -3,11 +3,12 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <fstream>
 #include <limits>
 #include <thread>
+
+#include "calque/kernels/thread_pool.h"
 
 #if defined(__GLIBC__)
 #include <malloc.h>
@@ -47,10 +48,15 @@ void keep_freed_memory() {
 #endif
 }
 
-void parallel_dynamic(int64_t count, int64_t threads, const std::function<void(int64_t unit)>& run) {
-  std::atomic<int64_t> next = 0;
-  at::parallel_for(0, std::clamp<int64_t>(count, 1, threads), 1, [&](int64_t, int64_t) {
-    for (int64_t unit; (unit = next.fetch_add(1, std::memory_order_relaxed)) < count;) run(unit);
+void parallel_units(int64_t count, int64_t threads, const std::function<void(int64_t unit)>& run) {
+  static ThreadPool& pool = *new ThreadPool;  // never destroyed: its threads live as long as the process
+  pool.run(count, threads, run);
+}
+
+void parallel_rows(int64_t rows, int64_t rows_per_task,
+                   const std::function<void(int64_t begin, int64_t end)>& run) {
+  parallel_units((rows + rows_per_task - 1) / rows_per_task, num_threads(), [&](int64_t unit) {
+    run(unit * rows_per_task, std::min(rows, (unit + 1) * rows_per_task));
   });
 }
 

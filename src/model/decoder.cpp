@@ -1,15 +1,15 @@
 #include "calque/model/decoder.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <ATen/Parallel.h>
 #include <torch/types.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "calque/base/hash.h"
+#include "calque/kernels/linear.h"
 #include "calque/kernels/padded_pairs.h"
-#include "calque/kernels/rounded_linear.h"
+#include "calque/kernels/threads.h"
 #include "calque/model/recompute.h"
 
 namespace calque {
@@ -37,10 +37,10 @@ std::vector<PairRange> share_out(const Layout& layout, const ModelConfig& config
     return layout.offsets[static_cast<size_t>(pair)] * row_cost +         // mutate: speed only
            layout.query_offsets[static_cast<size_t>(pair)] * query_cost;  // mutate: speed only
   };
-  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();  // mutate: speed only
-  const int64_t per_round = threads * rows_per_share;                            // mutate: speed only
-  const int64_t rounds = (layout.rows() + per_round - 1) / per_round;            // mutate: speed only
-  const int64_t wanted = std::min(layout.pairs(), rounds * threads);             // mutate: speed only
+  const int64_t threads = num_threads();                               // mutate: speed only
+  const int64_t per_round = threads * rows_per_share;                  // mutate: speed only
+  const int64_t rounds = (layout.rows() + per_round - 1) / per_round;  // mutate: speed only
+  const int64_t wanted = std::min(layout.pairs(), rounds * threads);   // mutate: speed only
   std::vector<PairRange> shares;
   for (int64_t pair = 0; pair < layout.pairs();) {
     const auto done = static_cast<int64_t>(shares.size()) + 1;  // mutate: speed only
@@ -116,9 +116,7 @@ torch::Tensor Decoder::run(const torch::Tensor& tokens, const ForwardContext& co
 torch::Tensor Decoder::project(const torch::Tensor& hidden) const {
   if (packed_output_) return packed_output_->multiply(hidden);
   const torch::Tensor& weight = output_weight();
-  return weight.scalar_type() == hidden.scalar_type()
-             ? torch::linear(hidden, weight)
-             : rounded_linear(hidden, weight, {}, weight.scalar_type());  // [queries, vocabulary]
+  return linear(hidden, weight, {}, weight.scalar_type());  // [queries, vocabulary]
 }
 
 torch::Tensor Decoder::hidden(const torch::Tensor& tokens, const Layout& layout, const Hook* hook) const {
@@ -137,18 +135,16 @@ torch::Tensor Decoder::logits(const torch::Tensor& tokens, const Layout& layout,
   if (packed_output_ && hook == nullptr) shares = share_out(layout, config_);
   if (shares.size() < 2) return project(run(tokens, {layout, hook, &cache}));  // mutate: speed only
   const torch::Tensor logits = torch::empty({layout.queries(), config_.vocabulary}, torch::kFloat32);
-  at::parallel_for(0, static_cast<int64_t>(shares.size()), 1, [&](int64_t begin, int64_t end) {
+  parallel_units(static_cast<int64_t>(shares.size()), num_threads(), [&](int64_t unit) {
     const torch::NoGradGuard no_gradients;  // the setting is each thread's own
-    for (int64_t i = begin; i < end; ++i) {
-      const auto [first, last] = shares[static_cast<size_t>(i)];
-      const int64_t row = layout.offsets[static_cast<size_t>(first)];
-      const Layout part = slice_pairs(layout, first, last);
-      const CacheView part_cache{cache.index.slice_pairs(first, last, row, part.rows()), cache.layers};
-      const auto x = run(tokens.slice(0, row, row + part.rows()), {part, nullptr, &part_cache});
-      packed_output_->multiply(x.const_data_ptr<float>(), part.queries(),
-                               logits.mutable_data_ptr<float>() +
-                                   layout.query_offsets[static_cast<size_t>(first)] * config_.vocabulary);
-    }
+    const auto [first, last] = shares[static_cast<size_t>(unit)];
+    const int64_t row = layout.offsets[static_cast<size_t>(first)];
+    const Layout part = slice_pairs(layout, first, last);
+    const CacheView part_cache{cache.index.slice_pairs(first, last, row, part.rows()), cache.layers};
+    const auto x = run(tokens.slice(0, row, row + part.rows()), {part, nullptr, &part_cache});
+    packed_output_->multiply(x.const_data_ptr<float>(), part.queries(),
+                             logits.mutable_data_ptr<float>() +
+                                 layout.query_offsets[static_cast<size_t>(first)] * config_.vocabulary);
   });
   return logits;
 }

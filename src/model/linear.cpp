@@ -5,16 +5,15 @@
 
 #include <cmath>
 
+#include "calque/kernels/linear.h"
 #include "calque/kernels/residual.h"
-#include "calque/kernels/rounded_linear.h"
 #include "calque/model/forward_context.h"
 
 namespace calque {
 
 torch::Tensor LowRankAdapter::add_to(torch::Tensor y, const torch::Tensor& x, int64_t begin, int64_t end,
                                      bool training) const {
-  const torch::Tensor low_rank = torch::linear(apply_dropout(x, dropout, training), down);  // [rows, rank]
-  return y.addmm_(low_rank, up.slice(0, begin, end).t(), 1, scale);
+  return add_low_rank(y, apply_dropout(x, dropout, training), down, up.slice(0, begin, end), scale);
 }
 
 Linear::Linear(int64_t inputs, int64_t outputs, bool with_bias) : inputs_(inputs), outputs_(outputs) {
@@ -42,10 +41,8 @@ torch::Tensor Linear::forward_part(const torch::Tensor& x, int64_t begin, int64_
     y = frozen_->multiply(x);
     if (bias.defined()) y = y + bias;
     if (!all) y = y.slice(1, begin, end);
-  } else if (products != torch::kFloat32) {
-    y = rounded_linear(x, part(weight), part(bias), products);
   } else {
-    y = torch::linear(x, part(weight), part(bias));
+    y = linear(x, part(weight), part(bias), products);
   }
   return adapter ? adapter->add_to(y, x, begin, end, is_training()) : y;
 }

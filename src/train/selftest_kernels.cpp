@@ -7,10 +7,10 @@
 #include "calque/kernels/activation.h"
 #include "calque/kernels/cached_attention.h"
 #include "calque/kernels/candidates.h"
+#include "calque/kernels/linear.h"
 #include "calque/kernels/linear_cross_entropy.h"
 #include "calque/kernels/norm.h"
 #include "calque/kernels/portable.h"
-#include "calque/kernels/rounded_linear.h"
 #include "calque/model/batch_layout.h"
 #include "calque/train/selftest.h"
 #include "selftest_batch.h"
@@ -56,8 +56,8 @@ class KernelChecks {
       compare(
           std::string("product in ") + name, 1e-2,
           {torch::randn({70, 64}), torch::randn({40, 64}), torch::randn({40})},
-          [type = type](const Tensors& in) { return rounded_linear(in[0], in[1], in[2], type); },
-          [type = type](const Tensors& in) { return reference::rounded_linear(in[0], in[1], in[2], type); });
+          [type = type](const Tensors& in) { return linear(in[0], in[1], in[2], type); },
+          [type = type](const Tensors& in) { return reference::linear(in[0], in[1], in[2], type); });
     }
     check_loss("float32", torch::kFloat32, 1e-4);
     check_loss("bfloat16", torch::kBFloat16, 2e-2);

@@ -28,7 +28,7 @@ TEST(Threads, EveryUnitRunsOnceWhateverTheNumberOfThreads) {
   for (const int64_t count : {0, 1, 2, 7, 100}) {
     for (const int64_t threads : {1, 2, 5}) {
       std::vector<std::atomic<int>> runs(static_cast<size_t>(count));
-      parallel_dynamic(count, threads, [&](int64_t unit) { ++runs[static_cast<size_t>(unit)]; });
+      parallel_units(count, threads, [&](int64_t unit) { ++runs[static_cast<size_t>(unit)]; });
       for (const auto& one : runs) EXPECT_EQ(one, 1) << count << " units, " << threads << " threads";
     }
   }

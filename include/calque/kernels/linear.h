@@ -1,19 +1,33 @@
-// A matrix product whose operands are rounded to bfloat16 or float16, forward and backward. Weight, gradients
-// and output stay float32.
+// Matrix products of training. On the CPU in float32 they are divided into blocks that threads take as they
+// become free. The blocks depend on the shape alone, so the result has the same bits for any number of
+// threads.
 #pragma once
 
 #include <torch/types.h>
 
 namespace calque {
 
-// x: [rows, inputs]; weight: [outputs, inputs]; bias: [outputs] or undefined; type: bfloat16 or float16.
-// Returns [rows, outputs].
-torch::Tensor rounded_linear(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias,
-                             torch::Dtype type);
+// a: [rows, inner]; b: [inner, columns]; either may be transposed. Without gradients.
+torch::Tensor matrix_product(const torch::Tensor& a, const torch::Tensor& b);
+// out: [rows, columns], overwritten, or added to.
+void matrix_product_into(const torch::Tensor& out, const torch::Tensor& a, const torch::Tensor& b,
+                         bool add = false);
+
+// y = x · weightᵀ + bias. x: [rows, inputs]; weight: [outputs, inputs]; bias: [outputs] or undefined. `type`
+// may be bfloat16 or float16: then the operands of the product are rounded to it, forward and backward, while
+// weight, gradients and output stay float32. Returns [rows, outputs].
+torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias = {},
+                     torch::Dtype type = torch::kFloat32);
+
+// y + scale · (x · downᵀ) · upᵀ. y: [rows, outputs], overwritten; down: [rank, inputs]; up: [outputs, rank].
+torch::Tensor add_low_rank(const torch::Tensor& y, const torch::Tensor& x, const torch::Tensor& down,
+                           const torch::Tensor& up, double scale);
 
 namespace reference {
-torch::Tensor rounded_linear(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias,
-                             torch::Dtype type);
+torch::Tensor linear(const torch::Tensor& x, const torch::Tensor& weight, const torch::Tensor& bias = {},
+                     torch::Dtype type = torch::kFloat32);
+torch::Tensor add_low_rank(const torch::Tensor& y, const torch::Tensor& x, const torch::Tensor& down,
+                           const torch::Tensor& up, double scale);
 }  // namespace reference
 
 }  // namespace calque

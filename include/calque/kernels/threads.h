@@ -17,9 +17,12 @@ int num_threads();
 // again. For training, which allocates the same tensors in every step.
 void keep_freed_memory();
 
-// Runs units 0 … count - 1 on at most `threads` threads with dynamic scheduling: each thread takes the next
+// Runs units 0 … count - 1 on at most `threads` threads of this process's ThreadPool: each takes the next
 // unit when it has finished one.
-void parallel_dynamic(int64_t count, int64_t threads, const std::function<void(int64_t unit)>& run);
+void parallel_units(int64_t count, int64_t threads, const std::function<void(int64_t unit)>& run);
+// Calls run(begin, end) for rows 0 … rows - 1 in tasks of so many rows.
+void parallel_rows(int64_t rows, int64_t rows_per_task,
+                   const std::function<void(int64_t begin, int64_t end)>& run);
 
 bool has_bfloat16_instructions();  // AVX-512 BF16
 

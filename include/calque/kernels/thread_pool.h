@@ -1,0 +1,53 @@
+// ThreadPool: threads that take units of work as they become free. OpenMP's static shares wait for every
+// thread, also for one that another program keeps from running; here the caller waits only for units that
+// have been begun, and threads that wait soon sleep.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+
+namespace calque {
+
+class ThreadPool {
+ public:
+  using Unit = std::function<void(int64_t)>;
+
+  // Runs units 0 … count - 1 on the calling thread and on at most `threads` - 1 others. Serial inside a unit
+  // of this or an OpenMP region, and while another thread uses the pool. Rethrows the first exception of a
+  // unit.
+  void run(int64_t count, int64_t threads, const Unit& unit);
+
+ private:
+  void work(int64_t index);
+  void take_units();
+  void add_workers(int64_t count);
+
+  std::mutex caller_;                  // one region at a time
+  int64_t workers_ = 0;                // threads that exist, without the caller
+  std::atomic<uint32_t> region_ = 0;   // counts regions; workers wait for it to change
+  std::atomic<bool> is_open_ = false;  // whether workers may begin units of the region
+  std::atomic<uint32_t> inside_ = 0;   // workers that may be running units
+  std::atomic<int64_t> next_ = 0;      // the next unit
+  std::atomic<bool> has_failed_ = false;
+  // Written before a region is opened, read by workers inside it.
+  const Unit* unit_ = nullptr;
+  int64_t count_ = 0, helpers_ = 0;
+  std::exception_ptr error_;
+};
+
+// While it lives, LibTorch's operations on this thread use no other threads.
+class SingleThreadedLibTorch {
+ public:
+  SingleThreadedLibTorch();
+  ~SingleThreadedLibTorch();
+  SingleThreadedLibTorch(const SingleThreadedLibTorch&) = delete;
+  SingleThreadedLibTorch& operator=(const SingleThreadedLibTorch&) = delete;
+
+ private:
+  int openmp_threads_, mkl_threads_;
+};
+
+}  // namespace calque

@@ -1,0 +1,114 @@
+#include "calque/kernels/thread_pool.h"
+
+#include <ATen/Parallel.h>
+#include <omp.h>
+
+#include <chrono>
+#include <thread>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+// MKL's own number of threads for the calling thread; LibTorch builds without MKL do not have it.
+extern "C" __attribute__((weak)) int MKL_Set_Num_Threads_Local(int threads);
+
+namespace calque {
+namespace {
+
+// How long a thread that waits keeps its core before it sleeps. Regions follow each other within
+// microseconds.
+constexpr std::chrono::microseconds spin_time{50};  // mutate: speed only
+
+thread_local bool is_in_unit = false;
+
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+template <class Ready>
+bool spin_until(const Ready& ready) {
+  const auto end = std::chrono::steady_clock::now() + spin_time;  // mutate: speed only
+  do {
+    for (int i = 0; i < 32; ++i, pause()) {  // mutate: speed only
+      if (ready()) return true;
+    }
+  } while (std::chrono::steady_clock::now() < end);  // mutate: speed only
+  return false;
+}
+
+}  // namespace
+
+void ThreadPool::run(int64_t count, int64_t threads, const Unit& unit) {
+  std::unique_lock<std::mutex> lock(caller_, std::defer_lock);
+  if (count <= 1 || threads <= 1 || is_in_unit || at::in_parallel_region() || !lock.try_lock()) {
+    for (int64_t i = 0; i < count; ++i) unit(i);
+    return;
+  }
+  const SingleThreadedLibTorch guard;
+  add_workers(threads - 1);
+  unit_ = &unit;
+  count_ = count;
+  helpers_ = std::min(count, threads) - 1;
+  has_failed_ = false;
+  next_ = 0;
+  is_open_ = true;
+  ++region_;
+  region_.notify_all();  // asks the system only if a thread sleeps
+  is_in_unit = true;
+  take_units();
+  is_in_unit = false;
+  // A worker first says that it is inside, then looks whether the region is open; here it is the other way
+  // round. So either the worker sees that it is closed, or it is waited for.
+  is_open_ = false;
+  while (!spin_until([&] { return inside_ == 0; })) {
+    if (const uint32_t inside = inside_; inside != 0) inside_.wait(inside);
+  }
+  if (has_failed_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+void ThreadPool::take_units() {
+  for (int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < count_;) {
+    try {
+      (*unit_)(i);
+    } catch (...) {
+      if (!has_failed_.exchange(true)) error_ = std::current_exception();
+      next_ = count_;
+    }
+  }
+}
+
+void ThreadPool::work(int64_t index) {
+  at::get_num_threads();  // whose first call would set the next line back
+  const SingleThreadedLibTorch guard;
+  is_in_unit = true;
+  for (uint32_t seen = 0;;) {
+    if (!spin_until([&] { return region_ != seen; })) region_.wait(seen);
+    seen = region_;
+    ++inside_;
+    if (is_open_ && index < helpers_) take_units();
+    if (--inside_ == 0) inside_.notify_all();
+  }
+}
+
+// Workers live as long as the process: nothing of what they use may be destroyed before.
+void ThreadPool::add_workers(int64_t count) {
+  for (; workers_ < count; ++workers_) std::thread(&ThreadPool::work, this, workers_).detach();
+}
+
+SingleThreadedLibTorch::SingleThreadedLibTorch()
+    : openmp_threads_(omp_get_max_threads()),
+      mkl_threads_(MKL_Set_Num_Threads_Local != nullptr ? MKL_Set_Num_Threads_Local(1) : 0) {
+  omp_set_num_threads(1);
+}
+
+SingleThreadedLibTorch::~SingleThreadedLibTorch() {
+  omp_set_num_threads(openmp_threads_);
+  if (MKL_Set_Num_Threads_Local != nullptr) MKL_Set_Num_Threads_Local(mkl_threads_);
+}
+
+}  // namespace calque
