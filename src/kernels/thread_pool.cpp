@@ -1,7 +1,6 @@
 #include "calque/kernels/thread_pool.h"
 
 #include <ATen/Parallel.h>
-#include <omp.h>
 
 #include <chrono>
 #include <thread>
@@ -10,8 +9,13 @@
 #include <immintrin.h>
 #endif
 
-// MKL's own number of threads for the calling thread; LibTorch builds without MKL do not have it.
-extern "C" __attribute__((weak)) int MKL_Set_Num_Threads_Local(int threads);
+// Of the libraries that LibTorch was built with: OpenMP's and MKL's numbers of threads for the calling
+// thread. Not every build has both.
+extern "C" {
+__attribute__((weak)) int omp_get_max_threads();
+__attribute__((weak)) void omp_set_num_threads(int threads);
+__attribute__((weak)) int MKL_Set_Num_Threads_Local(int threads);
+}
 
 namespace calque {
 namespace {
@@ -101,13 +105,13 @@ void ThreadPool::add_workers(int64_t count) {
 }
 
 SingleThreadedLibTorch::SingleThreadedLibTorch()
-    : openmp_threads_(omp_get_max_threads()),
+    : openmp_threads_(omp_set_num_threads != nullptr ? omp_get_max_threads() : 0),
       mkl_threads_(MKL_Set_Num_Threads_Local != nullptr ? MKL_Set_Num_Threads_Local(1) : 0) {
-  omp_set_num_threads(1);
+  if (omp_set_num_threads != nullptr) omp_set_num_threads(1);
 }
 
 SingleThreadedLibTorch::~SingleThreadedLibTorch() {
-  omp_set_num_threads(openmp_threads_);
+  if (omp_set_num_threads != nullptr) omp_set_num_threads(openmp_threads_);
   if (MKL_Set_Num_Threads_Local != nullptr) MKL_Set_Num_Threads_Local(mkl_threads_);
 }
 

@@ -7,24 +7,21 @@
 #include <cmath>
 #include <map>
 
+#include "calque/kernels/thread_pool.h"
+#include "calque/kernels/threads.h"
+#include "calque/train/orthogonalise.h"
+
 namespace calque {
 namespace {
 
 constexpr double muon_momentum = 0.95;
 
-struct Polynomial {
-  double a, b, c;
-};
+// A matrix that has at least as many columns as rows.
+torch::Tensor wide(const torch::Tensor& x) { return x.size(0) > x.size(1) ? x.t() : x; }
 
-// Polynomials that move every singular value towards 1.
-std::vector<Polynomial> polynomials(MuonMethod method) {
-  if (method == MuonMethod::newton_schulz) return std::vector<Polynomial>(5, {3.4445, -4.7750, 2.0315});
-  // Polar Express (Amsel et al., 2025): each minimises the largest distance from 1 over the interval that the
-  // one before leaves, from [0.003, 1] to [0.80, 1.20]. Five times the other leave [0.67, 1.21].
-  return {{8.383677, -24.765929, 18.357101},
-          {4.043446, -3.01143, 0.569517},
-          {3.505629, -2.626697, 0.525724},
-          {2.490188, -1.834338, 0.436842}};
+double update_size(const Optimizer::MuonPart& part) {
+  const int64_t longer = std::max(part.parameter.size(0), part.parameter.size(1));
+  return part.rate * 0.2 * std::sqrt(static_cast<double>(longer));
 }
 
 }  // namespace
@@ -64,61 +61,94 @@ void Optimizer::step(double learning_rate) {
   RECORD_USER_SCOPE("optimizer");
   const torch::NoGradGuard no_gradients;
   for (AdamGroup& group : groups_) {
-    std::vector<torch::Tensor> gradients;
-    for (const auto& parameter : group.parameters) gradients.push_back(parameter.grad());
     at::_foreach_add_(group.steps, 1);  // the fused kernel only reads them
-    at::_fused_adamw_(group.parameters, gradients, group.means, group.squares, {}, group.steps,
-                      learning_rate * group.lr_scale, config_.beta1, config_.beta2, group.weight_decay,
-                      config_.epsilon,
-                      /*amsgrad=*/false, /*maximize=*/false);
+    step_adam(group, learning_rate * group.lr_scale);
   }
   if (!matrices_.empty()) step_muon(learning_rate);
 }
 
-// The size of an update is matched to AdamW's (Liu et al., 2025), so that one learning rate and one decay
-// serve both. Matrices of one shape are orthogonalised together: a few large products instead of many small
-// ones.
-void Optimizer::step_muon(double learning_rate) {
-  struct Part {
-    torch::Tensor parameter, update;  // [rows, columns], views
-    double rate;
+// In slices of about equal size, whatever the sizes of the parameters.
+void Optimizer::step_adam(AdamGroup& group, double learning_rate) {
+  struct Slice {
+    size_t parameter;
+    int64_t begin, end;
   };
-  std::map<std::pair<int64_t, int64_t>, std::vector<Part>> by_shape;  // (shorter side, longer side)
+  constexpr int64_t slice_values = 1 << 17;  // mutate: speed only
+  std::vector<Slice> slices;
+  std::vector<torch::Tensor> gradients;
+  for (size_t i = 0; i < group.parameters.size(); ++i) {
+    gradients.push_back(group.parameters[i].grad().contiguous());
+    const int64_t size = group.parameters[i].numel();
+    const bool divides = group.parameters[i].is_cpu();  // mutate: speed only
+    for (int64_t begin = 0; begin < size; begin += divides ? slice_values : size)
+      slices.push_back({i, begin, divides ? std::min(size, begin + slice_values) : size});
+  }
+  parallel_units(static_cast<int64_t>(slices.size()), num_threads(), [&](int64_t unit) {
+    const torch::NoGradGuard no_gradients;  // a setting of each thread
+    const auto [i, begin, end] = slices[static_cast<size_t>(unit)];
+    const auto part = [begin = begin, end = end](const torch::Tensor& whole) {
+      return std::vector<torch::Tensor>{whole.view(-1).slice(0, begin, end)};
+    };
+    at::_fused_adamw_(part(group.parameters[i]), part(gradients[i]), part(group.means[i]),
+                      part(group.squares[i]), {}, {group.steps[i]}, learning_rate, config_.beta1,
+                      config_.beta2, group.weight_decay, config_.epsilon,
+                      /*amsgrad=*/false, /*maximize=*/false);
+  });
+}
+
+// The size of an update is matched to AdamW's (Liu et al., 2025), so that one learning rate and one decay
+// serve both.
+void Optimizer::step_muon(double learning_rate) {
+  std::vector<MuonPart> parts;
   for (MuonMatrix& matrix : matrices_) {
-    const torch::Tensor gradient = matrix.parameter.grad();
-    matrix.momentum.mul_(muon_momentum).add_(gradient);
-    const torch::Tensor update = gradient.add(matrix.momentum, muon_momentum);  // Nesterov momentum
-    const double rate = learning_rate * matrix.lr_scale;
-    matrix.parameter.mul_(1 - rate * config_.weight_decay);
     int64_t row = 0;
     for (const int64_t rows : matrix.part_rows) {
-      const int64_t columns = update.size(1);
-      by_shape[{std::min(rows, columns), std::max(rows, columns)}].push_back(
-          {matrix.parameter.slice(0, row, row + rows), update.slice(0, row, row + rows), rate});
+      parts.push_back({matrix.parameter.slice(0, row, row + rows), matrix.momentum.slice(0, row, row + rows),
+                       matrix.parameter.grad().slice(0, row, row + rows), learning_rate * matrix.lr_scale});
       row += rows;
     }
   }
-  const auto precision = config_.precision == Precision::bfloat16 ? torch::kBFloat16 : torch::kFloat32;
-  for (const auto& [sides, parts] : by_shape) {
-    const auto wide = [&](const torch::Tensor& x) { return x.size(0) > x.size(1) ? x.t() : x; };
-    std::vector<torch::Tensor> updates;
-    for (const Part& part : parts) updates.push_back(wide(part.update));
-    const torch::Tensor orthogonal =
-        orthogonalise(torch::stack(updates), config_.muon_method, precision);  // [matrices, shorter, longer]
-    const double size = 0.2 * std::sqrt(static_cast<double>(sides.second));
-    for (size_t i = 0; i < parts.size(); ++i)
-      wide(parts[i].parameter).sub_(orthogonal[static_cast<int64_t>(i)], parts[i].rate * size);
+  if (config_.precision == Precision::bfloat16 || !parts.front().parameter.is_cpu()) {
+    update_together(parts);
+    return;
   }
+  // The largest first: whoever becomes free last should have the least to do.
+  std::stable_sort(parts.begin(), parts.end(), [](const MuonPart& a, const MuonPart& b) {
+    return a.parameter.numel() > b.parameter.numel();
+  });
+  parallel_units(static_cast<int64_t>(parts.size()), num_threads(), [&](int64_t unit) {
+    const SingleThreadedLibTorch single_threaded;
+    const torch::NoGradGuard no_gradients;  // a setting of each thread
+    const MuonPart& part = parts[static_cast<size_t>(unit)];
+    const OrthogonalFactor result = orthogonal_factor(wide(decayed_update(part)), config_.muon_method);
+    wide(part.parameter).addmm_(result.factor, result.matrix, 1, -update_size(part));
+  });
 }
 
-torch::Tensor orthogonalise(const torch::Tensor& matrices, MuonMethod method, torch::Dtype precision) {
-  torch::Tensor x = (matrices / (matrices.norm(2, {1, 2}, true) + 1e-7)).to(precision);
-  for (const Polynomial& p : polynomials(method)) {  // x ← a·x + b·x³ + c·x⁵, on the singular values
-    const torch::Tensor square = torch::bmm(x, x.transpose(1, 2));
-    const torch::Tensor factor = torch::baddbmm(square, square, square, p.b, p.c);
-    x = torch::baddbmm(x, factor, x, p.a, 1);
+torch::Tensor Optimizer::decayed_update(const MuonPart& part) const {
+  part.momentum.mul_(muon_momentum).add_(part.gradient);
+  part.parameter.mul_(1 - part.rate * config_.weight_decay);
+  return part.gradient.add(part.momentum, muon_momentum);  // Nesterov momentum
+}
+
+// Matrices of one shape are orthogonalised together: a few large products instead of many small ones. In
+// bfloat16, whose products round too much for the scalar products of the rows, and on other devices.
+void Optimizer::update_together(const std::vector<MuonPart>& parts) const {
+  std::map<std::pair<int64_t, int64_t>, std::vector<const MuonPart*>>
+      by_shape;  // (shorter side, longer side)
+  for (const MuonPart& part : parts) {
+    const int64_t rows = part.parameter.size(0), columns = part.parameter.size(1);
+    by_shape[{std::min(rows, columns), std::max(rows, columns)}].push_back(&part);
   }
-  return x;
+  const auto precision = config_.precision == Precision::bfloat16 ? torch::kBFloat16 : torch::kFloat32;
+  for (const auto& [sides, same] : by_shape) {
+    std::vector<torch::Tensor> updates;
+    for (const MuonPart* part : same) updates.push_back(wide(decayed_update(*part)));
+    const torch::Tensor orthogonal = reference::orthogonalise(torch::stack(updates), config_.muon_method,
+                                                              precision);  // [matrices, shorter, longer]
+    for (size_t i = 0; i < same.size(); ++i)
+      wide(same[i]->parameter).sub_(orthogonal[static_cast<int64_t>(i)], update_size(*same[i]));
+  }
 }
 
 }  // namespace calque

@@ -30,6 +30,12 @@ class Optimizer {
   // The state by name, as tensors that alias the optimizer's own, to copy from or into.
   const NamedTensors& state() const { return state_; }
 
+  // Views of one of the matrices that are fused into a parameter, which Muon updates on its own.
+  struct MuonPart {
+    torch::Tensor parameter, momentum, gradient;  // [rows, columns]
+    double rate;
+  };
+
  private:
   struct AdamGroup {
     double weight_decay;
@@ -42,7 +48,10 @@ class Optimizer {
     double lr_scale;
     std::vector<int64_t> part_rows;  // each part is orthogonalised on its own
   };
+  void step_adam(AdamGroup& group, double learning_rate);
   void step_muon(double learning_rate);
+  torch::Tensor decayed_update(const MuonPart& part) const;
+  void update_together(const std::vector<MuonPart>& parts) const;
   void add_to_adam(const TrainedParameter& parameter);
 
   TrainConfig config_;
@@ -50,10 +59,5 @@ class Optimizer {
   std::vector<MuonMatrix> matrices_;
   NamedTensors state_;
 };
-
-// Approximates the nearest (semi-)orthogonal matrix of each, with products in the given precision, which the
-// result has too. matrices: [count, rows, columns], rows ≤ columns.
-torch::Tensor orthogonalise(const torch::Tensor& matrices, MuonMethod method,
-                            torch::Dtype precision = torch::kFloat32);
 
 }  // namespace calque
