@@ -2,6 +2,7 @@
 import { percent, t } from "./strings.js";
 import { byId, element } from "./dom.js";
 import { isAbort, postJson } from "./api.js";
+import { errorText } from "./server_texts.js";
 
 const alternativesCount = 8;
 
@@ -67,7 +68,7 @@ export async function openAlternatives({ anchor, model, source, prefix, current,
     placePopover(popover, anchor);
     if (popover.contains(document.activeElement)) list.querySelector("button")?.focus({ preventScroll: true });
   } catch (error) {
-    if (!isAbort(error)) list.replaceChildren(element("li", { class: "fault", text: t("failed", { message: error.message }) }));
+    if (!isAbort(error)) list.replaceChildren(element("li", { class: "fault", text: errorText(error) }));
   }
 }
 

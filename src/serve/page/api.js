@@ -44,7 +44,7 @@ function pause(seconds, signal) {
 async function errorOf(response) {
   const body = await response.json().catch(() => ({}));
   const error = typeof body.error === "string" ? { message: body.error } : body.error ?? {};
-  return new ApiError(response.status, error.message ?? response.statusText, error.field);
+  return new ApiError(response.status, error.message ?? `HTTP ${response.status}`, error.field);
 }
 
 function waitOf(response, attempt) {
@@ -114,7 +114,9 @@ export async function* postEvents(path, body, signal) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { value, done } = await reader.read();
+    const { value, done } = await reader.read().catch((error) => {
+      throw isAbort(error) ? error : new ApiError(0, error.message);
+    });
     rest = (rest + (value ?? "")).replaceAll("\r\n", "\n");
     for (let end; (end = rest.indexOf("\n\n")) >= 0; rest = rest.slice(end + 2)) {
       const event = parseEvent(rest.slice(0, end));

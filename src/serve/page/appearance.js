@@ -1,6 +1,6 @@
 // Theme (as the system, light, dark) and the language of the interface.
 import { setLanguage, language, t, translateInterface } from "./strings.js";
-import { byId, emit, icon } from "./dom.js";
+import { announce, byId, emit, icon } from "./dom.js";
 import { saveSettings, settings } from "./store.js";
 
 const themes = ["auto", "light", "dark"];
@@ -36,6 +36,7 @@ export function setUpAppearance() {
   byId("language-switch").addEventListener("click", () => {
     showLanguage(language() === "fr" ? "en" : "fr");
     saveSettings({ language: language() });
+    announce("");
     emit("language");
   });
 }

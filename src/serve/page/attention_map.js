@@ -1,17 +1,17 @@
 // The whole attention map of a sentence as a table: English words by French words, each cell its weight.
-import { t } from "./strings.js";
+import { decimal, t } from "./strings.js";
 import { byId, element, fillSelect, listen, openDialog } from "./dom.js";
 import { attentionMap, setUpAttentionChoice } from "./attention.js";
-import { errorText } from "./target.js";
+import { errorText } from "./server_texts.js";
 
-// ".42"; nothing where it would be zero
+// ".42", in French "0,42"; nothing where it would be zero
 function weightText(weight) {
-  return weight >= 0.005 ? weight.toFixed(2).replace(/^0/, "") : "";
+  return weight >= 0.005 ? decimal(weight.toFixed(2).replace(/^0/, "")) : "";
 }
 
 function mapTable({ source_words: sourceWords, target_words: targetWords, attention }) {
   const cell = (weight) => element("td", {
-    vars: { "--share": `${Math.round(weight * 100)}%` }, title: weight.toFixed(3), text: weightText(weight),
+    vars: { "--share": `${Math.round(weight * 100)}%` }, title: decimal(weight.toFixed(3)), text: weightText(weight),
   });
   return element("table", { class: "heat" },
     element("caption", { class: "offscreen", text: t("mapNote") }),
@@ -42,7 +42,7 @@ export function setUpAttentionMap(panes) {
   const fill = () => {
     const several = panes.filter((pane) => !pane.hidden).length > 1;
     fillSelect(choice, segments().map(({ pane, segment }, i) => ({
-      value: i, text: (several ? pane.model + ": " : "") + segment.source,
+      value: i, text: several ? t("labelled", { label: pane.model, text: segment.source }) : segment.source,
     })), choice.value || 0);
   };
   byId("map-open").addEventListener("click", () => {

@@ -105,7 +105,7 @@ export function drawChart(figure, { title, series, xLabel }) {
   if (!shown.length) return figure.replaceChildren(caption, element("p", { class: "quiet", text: t("noData") }));
   const svg = svgElement("svg", { viewBox: `0 0 ${frame.width} ${frame.height}`, role: "img" });
   const summary = shown.map((one) => `${one.label} ${number(one.points.at(-1)[1], one.digits ?? 3)}`).join(", ");
-  svg.setAttribute("aria-label", `${title}: ${summary}`);
+  svg.setAttribute("aria-label", t("labelled", { label: title, text: summary }));
   const scale = scales(shown);
   drawAxes(svg, scale, xLabel);
   const values = shown.map(() => element("b"));

@@ -54,7 +54,7 @@ export function setUpCompare(first, second, onChange) {
     button.disabled = few;
     button.title = few ? t("compareNeedsTwo") : "";
   };
-  listen("models", offer);
+  for (const name of ["models", "language"]) listen(name, offer);
   for (const name of ["shown", "language"]) listen(name, () => showDifferences(first, second));
   return { open: apply };
 }

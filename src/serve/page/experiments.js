@@ -1,16 +1,16 @@
 // The attention experiments: each has knobs, and the server computes claims and figures for their values.
-import { number, t } from "./strings.js";
+import { decimal, number, t } from "./strings.js";
 import { byId, element, fillSelect, listen } from "./dom.js";
 import { getJson, isAbort, postJson } from "./api.js";
 import { modelOptions, models } from "./models.js";
 import { figureNodes } from "./figure.js";
-import { errorText } from "./target.js";
+import { errorText, serverText } from "./server_texts.js";
 
 const knobPause = 200;  // ms after the last movement of a slider
 const sliderSteps = 1000;
 
 let experimentsListed = [];
-let experimentShown = null;  // { stop() }
+let experimentShown = null;  // { experiment, state, stop() }
 
 // A slider runs from 0 to 1000; a logarithmic parameter keeps its ratios.
 function valueAt(parameter, position) {
@@ -27,42 +27,43 @@ function positionOf(parameter, value) {
 }
 
 function valueText(value) {
-  return value !== 0 && Math.abs(value) < 0.001 ? value.toExponential(1) : number(value, 3);
+  return value !== 0 && Math.abs(value) < 0.001 ? decimal(value.toExponential(1)) : number(value, 3);
 }
 
 // onChange(value)
-function knob(parameter, onChange) {
+function knob(parameter, value, onChange) {
   const id = "knob-" + parameter.name;
+  const name = serverText(parameter.name);
   const shown = element("output", { for: id });
   const plain = parameter.integer && !parameter.log && parameter.high - parameter.low <= sliderSteps;
   const slider = element("input", plain
     ? { type: "range", id, min: parameter.low, max: parameter.high, step: 1 }
     : { type: "range", id, min: 0, max: sliderSteps, step: 1 });
   const read = () => (plain ? Number(slider.value) : valueAt(parameter, Number(slider.value)));
-  const show = (value) => {
-    shown.textContent = valueText(value);
-    slider.setAttribute("aria-valuetext", `${parameter.name} = ${valueText(value)}`);
+  const show = (current) => {
+    shown.textContent = valueText(current);
+    slider.setAttribute("aria-valuetext", `${name.text} = ${valueText(current)}`);
   };
-  const set = (value) => {
-    slider.value = plain ? value : positionOf(parameter, value);
-    show(value);
+  const set = (current) => {
+    slider.value = plain ? current : positionOf(parameter, current);
+    show(current);
   };
   slider.addEventListener("input", () => {
     show(read());
     onChange(read());
   });
-  set(parameter.value);
+  set(value);
   return { set, node: element("div", { class: "knob" },
-    element("label", { for: id }, element("b", { text: parameter.name }), " ",
-      element("span", { class: "quiet", lang: "en", text: parameter.meaning ?? "" })), shown, slider) };
+    element("label", { for: id }, element("b", name), " ",
+      element("span", { class: "quiet", ...serverText(parameter.meaning ?? "") })), shown, slider) };
 }
 
 function claimsTable(claims) {
   const head = ["claim", "expected", "found", "holds"].map((key) => element("th", { scope: "col", text: t(key) }));
   return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("claim") },
-    element("table", { class: "claims", lang: "en" }, element("thead", {}, element("tr", {}, ...head)),
-      element("tbody", {}, ...claims.map((one) => element("tr", {}, element("td", { text: one.claim }),
-        element("td", { text: one.expected }), element("td", { text: one.found }),
+    element("table", { class: "claims" }, element("thead", {}, element("tr", {}, ...head)),
+      element("tbody", {}, ...claims.map((one) => element("tr", {}, element("td", serverText(one.claim)),
+        element("td", serverText(one.expected)), element("td", serverText(one.found)),
         element("td", {}, element("span", { class: "verdict-mark", dataset: { holds: one.holds },
           text: `${one.holds ? "✓" : "✗"} ${t(one.holds ? "holds" : "holdsNot")}` })))))));
 }
@@ -76,13 +77,17 @@ function explanationNodes(text) {
     if (last?.tag === tag) last.lines.push(line);
     else nodes.push({ tag, lines: [line] });
   }
-  return nodes.map(({ tag, lines }) => element(tag, { lang: "en", class: "explanation", text: lines.join(tag === "p" ? " " : "\n") }));
+  return nodes.map(({ tag, lines }) =>
+    element(tag, { class: "explanation", tabindex: tag === "pre" ? "0" : null, ...serverText(lines.join(tag === "p" ? " " : "\n")) }));
 }
 
 function resultNodes(result) {
-  const figures = result.figures.map((one) => element("figure", { class: "card server-figure", lang: "en" },
-    element("figcaption", {}, element("h3", { text: one.title })),
-    element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": one.title }, ...figureNodes(one.html))));
+  const figures = result.figures.map((one) => {
+    const title = serverText(one.title);
+    return element("figure", { class: "card server-figure" },
+      element("figcaption", {}, element("h3", title)),
+      element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title.text }, ...figureNodes(one.html)));
+  });
   return [
     element("p", { class: "verdict", dataset: { holds: result.holds }, text: t(result.holds ? "allHold" : "someFail") }),
     ...explanationNodes(result.explanation ?? ""),
@@ -91,23 +96,32 @@ function resultNodes(result) {
   ];
 }
 
-function showExperiment(experiment) {
-  experimentShown?.stop();
+// wanted: a result is to be computed; what needs a model takes its time, and runs when asked.
+function firstState(experiment) {
   const values = Object.fromEntries(experiment.parameters.map((one) => [one.name, one.value]));
-  const place = element("div", { class: "experiment-result", "aria-live": "off" });
-  const select = element("select", { id: "experiment-model" });
-  fillSelect(select, modelOptions(), models.first);
+  return { values, model: models.first, wanted: !experiment.needs_model, result: null };
+}
+
+function showExperiment(experiment, state = firstState(experiment)) {
+  experimentShown?.stop();
+  const { values } = state;
+  const place = element("div", { class: "experiment-result", "aria-live": "off", "aria-busy": "false" });
+  const select = element("select", { id: "experiment-model", onchange: () => (state.model = select.value) });
+  fillSelect(select, modelOptions(), state.model);
   let controller = new AbortController();
   let timer = 0;
   const run = async () => {
+    state.wanted = true;
+    state.result = null;
     controller.abort();
     controller = new AbortController();
     place.setAttribute("aria-busy", "true");
     if (!place.childNodes.length) place.append(element("p", { class: "quiet", text: t("loading") }));
     try {
       const body = { parameters: values, ...(experiment.needs_model ? { model: select.value } : {}) };
-      const result = await postJson(`/v1/experiments/${encodeURIComponent(experiment.name)}`, body, { signal: controller.signal });
-      place.replaceChildren(...resultNodes(result));
+      const path = `/v1/experiments/${encodeURIComponent(experiment.name)}`;
+      state.result = await postJson(path, body, { signal: controller.signal });
+      place.replaceChildren(...resultNodes(state.result));
     } catch (error) {
       if (isAbort(error)) return;
       place.replaceChildren(element("p", { class: "fault", role: "alert", text: errorText(error) }));
@@ -116,10 +130,11 @@ function showExperiment(experiment) {
   };
   const later = () => {
     clearTimeout(timer);
-    // What needs a model takes its time: it runs when asked.
-    if (!experiment.needs_model) timer = setTimeout(run, knobPause);
+    if (experiment.needs_model) return;
+    state.result = null;
+    timer = setTimeout(run, knobPause);
   };
-  const knobs = experiment.parameters.map((one) => knob(one, (value) => {
+  const knobs = experiment.parameters.map((one) => knob(one, values[one.name], (value) => {
     values[one.name] = value;
     later();
   }));
@@ -131,8 +146,8 @@ function showExperiment(experiment) {
     later();
   };
   byId("experiment").replaceChildren(
-    element("div", { class: "detail-head" }, element("h2", { text: experiment.name })),
-    element("p", { lang: "en", text: experiment.summary }),
+    element("div", { class: "detail-head" }, element("h2", serverText(experiment.name))),
+    element("p", serverText(experiment.summary)),
     element("div", { class: "card knobs" }, ...knobs.map((one) => one.node),
       !knobs.length && element("p", { class: "quiet", text: t("experimentFixed") }),
       element("p", { class: "row" },
@@ -140,8 +155,9 @@ function showExperiment(experiment) {
         experiment.needs_model && element("button", { type: "button", class: "button primary", id: "experiment-run", text: t("experimentRun"), onclick: run }),
         knobs.length > 0 && element("button", { type: "button", class: "button", id: "experiment-reset", text: t("experimentReset"), onclick: reset }))),
     place);
-  if (!experiment.needs_model) run();
-  experimentShown = { name: experiment.name, stop: () => {
+  if (state.result) place.append(...resultNodes(state.result));
+  else if (state.wanted) run();
+  experimentShown = { experiment, state, stop: () => {
     clearTimeout(timer);
     controller.abort();
   } };
@@ -151,13 +167,19 @@ function showExperiment(experiment) {
   }
 }
 
+function drawExperimentList() {
+  byId("experiments").replaceChildren(...experimentsListed.map((one) => element("li", {}, element("button", {
+    type: "button", class: "list-entry", dataset: { experiment: one.name }, onclick: () => showExperiment(one),
+  },
+  element("span", { class: "list-title", ...serverText(one.name) }),
+  element("span", { class: "quiet", ...serverText(one.summary) })))));
+}
+
 export async function openExperiments() {
   if (experimentsListed.length) return;
   try {
     experimentsListed = (await getJson("/v1/experiments")).experiments;
-    byId("experiments").replaceChildren(...experimentsListed.map((one) => element("li", {}, element("button", {
-      type: "button", class: "list-entry", dataset: { experiment: one.name }, onclick: () => showExperiment(one),
-    }, element("span", { class: "list-title", text: one.name }), element("span", { class: "quiet", lang: "en", text: one.summary })))));
+    drawExperimentList();
     if (experimentsListed.length) showExperiment(experimentsListed[0]);
   } catch (error) {
     byId("experiment").replaceChildren(element("p", { class: "fault", text: errorText(error) }));
@@ -165,8 +187,9 @@ export async function openExperiments() {
 }
 
 export function setUpExperiments() {
+  // Knobs and result stay as they are.
   listen("language", () => {
-    const shown = experimentsListed.find((one) => one.name === experimentShown?.name);
-    if (shown) showExperiment(shown);
+    drawExperimentList();
+    if (experimentShown) showExperiment(experimentShown.experiment, experimentShown.state);
   });
 }

@@ -8,7 +8,7 @@ import { setUpServerStates } from "./token_dialog.js";
 import { closeRuns, openRuns, setUpRuns } from "./runs.js";
 import { openExperiments, setUpExperiments } from "./experiments.js";
 import { setUpTabs } from "./tabs.js";
-import { errorText } from "./target.js";
+import { errorText } from "./server_texts.js";
 
 setUpAppearance();
 setUpServerStates();

@@ -2,6 +2,7 @@
 import { bytes, compact, number, t } from "./strings.js";
 import { getJson } from "./api.js";
 import { emit, element, listen } from "./dom.js";
+import { serverText } from "./server_texts.js";
 
 const loadingPoll = 2000;  // ms
 
@@ -44,7 +45,7 @@ export function modelOptions() {
 // "1.1 M parameters · 4.4 MB int8 · BLEU 94.3 · 310 sentences/s"
 export function modelFacts(model) {
   if (!model) return [];
-  if (model.state === "failed") return [element("span", { text: model.error ?? t("modelFailed") })];
+  if (model.state === "failed") return [element("span", model.error ? serverText(model.error) : { text: t("modelFailed") })];
   const facts = [];
   if (model.parameters) facts.push(element("span", { text: t("parameters", { n: compact(model.parameters) }) }));
   const size = [model.bytes ? bytes(model.bytes) : "", model.precision].filter(Boolean).join(" ");

@@ -3,7 +3,7 @@ import { number, t } from "./strings.js";
 import { byId, element, listen } from "./dom.js";
 import { postJson } from "./api.js";
 import { pairedLines } from "./text.js";
-import { errorText } from "./target.js";
+import { errorText } from "./server_texts.js";
 
 const metricNames = [["bleu", "BLEU", 1], ["chrf", "chrF", 1], ["ter", "TER", -1]];  // 1: higher is better
 
@@ -35,13 +35,19 @@ export function setUpReference(panes) {
   const area = byId("reference");
   const place = byId("scores");
   let turn = 0;
+  let results = [];
+  const show = () => place.replaceChildren(
+    ...(results.length ? [scoreTable(results), element("p", { class: "quiet", text: t("terNote") })] : []));
   const evaluate = async () => {
     const own = ++turn;
     const shown = panes.filter((pane) => !pane.hidden && pane.translation);
-    if (!area.value.trim() || !shown.length) return place.replaceChildren();
+    results = [];
+    if (!area.value.trim() || !shown.length) return show();
     try {
-      const results = await Promise.all(shown.map((pane) => scoreOf(pane, area.value)));
-      if (own === turn) place.replaceChildren(scoreTable(results), element("p", { class: "quiet", text: t("terNote") }));
+      const made = await Promise.all(shown.map((pane) => scoreOf(pane, area.value)));
+      if (own !== turn) return;
+      results = made;
+      show();
     } catch (error) {
       if (own === turn) place.replaceChildren(element("p", { class: "fault", role: "alert", text: errorText(error) }));
     }
@@ -53,5 +59,6 @@ export function setUpReference(panes) {
     clearTimeout(timer);
     if (area.value.trim()) timer = setTimeout(evaluate, 300);
   };
-  for (const name of ["shown", "language"]) listen(name, later);
+  listen("shown", later);
+  listen("language", () => (results.length ? show() : later()));
 }

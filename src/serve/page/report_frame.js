@@ -3,7 +3,7 @@
 import { byId, element, openDialog } from "./dom.js";
 import { request } from "./api.js";
 import { storedToken } from "./store.js";
-import { errorText } from "./target.js";
+import { errorText } from "./server_texts.js";
 
 // On the text: a parser under the policy would report every style that has no nonce yet.
 function withNonce(html) {

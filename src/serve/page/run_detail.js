@@ -1,16 +1,19 @@
 // One run: state, curves of loss and BLEU, samples, configuration. While it trains, new values are fetched and
 // drawn as they come.
-import { compact, number, t } from "./strings.js";
+import { compact, decimal, number, t } from "./strings.js";
 import { element, fillSelect } from "./dom.js";
 import { getJson, isAbort } from "./api.js";
 import { drawChart } from "./chart.js";
 import { openReport } from "./report_frame.js";
-import { errorText } from "./target.js";
+import { errorText } from "./server_texts.js";
 
 const pollEvery = 2000;  // ms
 
 export function stateText(state) {
-  const names = { done: "stateDone", training: "stateTraining", interrupted: "stateInterrupted", stopped: "stateStopped" };
+  const names = {
+    done: "stateDone", training: "stateTraining", interrupted: "stateInterrupted", paused: "statePaused", stopped: "stateStopped",
+    search: "stateSearch", empty: "stateEmpty",
+  };
   return names[state] ? t(names[state]) : state;
 }
 
@@ -105,7 +108,7 @@ export class RunDetail {
     add("step", (step) => t("stepN", { n: step }));
     add("epoch", (epoch) => `${t("epoch")} ${number(epoch, 2)}`);
     add("tokens_per_second", (speed) => `${compact(speed)} ${t("tokensPerSecond")}`);
-    add("learning_rate", (rate) => `${t("learningRate")} ${rate.toPrecision(2)}`);
+    add("learning_rate", (rate) => `${t("learningRate")} ${decimal(rate.toPrecision(2))}`);
     this.facts.replaceChildren(...facts);
     drawChart(this.loss, { title: t("loss"), xLabel: t("step"), series: [
       { label: t("trainLoss"), points: this.series("loss") },

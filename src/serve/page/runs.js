@@ -4,7 +4,7 @@ import { byId, element, listen } from "./dom.js";
 import { getJson } from "./api.js";
 import { RunDetail, stateBadge } from "./run_detail.js";
 import { openReport } from "./report_frame.js";
-import { errorText } from "./target.js";
+import { errorText } from "./server_texts.js";
 
 const listPoll = 10000;  // ms
 
@@ -81,6 +81,6 @@ export function setUpRuns() {
     if (byId("panel-runs").hidden) return;
     const run = runsListed.runs.find((one) => one.name === runShown?.name);
     if (run) showRun(run);
-    else drawList();
+    else openRuns();
   });
 }

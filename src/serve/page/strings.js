@@ -1,4 +1,5 @@
-// Every text of the interface, as [French, English]. A key with "One" appended is its singular.
+// Every text of the interface, as [French, English]. A key with "One" appended is its singular. French punctuation has
+// plain spaces here; typeset() makes them non-breaking.
 const phrases = {
   tagline: ["Traduction du français vers l’anglais", "French to English translation"],
   skip: ["Aller au contenu", "Skip to content"],
@@ -6,7 +7,7 @@ const phrases = {
   tabTranslate: ["Traduire", "Translate"],
   tabRuns: ["Entraînements", "Runs"],
   tabExperiments: ["Expériences", "Experiments"],
-  switchLanguage: ["EN: switch to English", "FR : passer en français"],
+  switchLanguage: ["EN: switch to English", "FR\u00a0: passer en français"],
   themeAuto: ["Thème : comme le système", "Theme: as the system"],
   themeLight: ["Thème : clair", "Theme: light"],
   themeDark: ["Thème : sombre", "Theme: dark"],
@@ -33,6 +34,7 @@ const phrases = {
   share: ["Partager un lien", "Share a link"],
   linkCopied: ["Lien copié", "Link copied"],
   download: ["Télécharger la traduction", "Download the translation"],
+  downloadName: ["traduction.en.txt", "translation.en.txt"],
   upload: ["Traduire un fichier (.txt, .html)", "Translate a file (.txt, .html)"],
   uploading: ["Traduction de {name}…", "Translating {name}…"],
   uploadReady: ["Télécharger {name}", "Download {name}"],
@@ -110,6 +112,9 @@ const phrases = {
   stateTraining: ["en cours", "training"],
   stateInterrupted: ["interrompu", "interrupted"],
   stateStopped: ["arrêté", "stopped"],
+  statePaused: ["en pause", "paused"],
+  stateSearch: ["recherche d’hyperparamètres", "search"],
+  stateEmpty: ["vide", "empty"],
   step: ["pas", "step"],
   stepN: ["pas {n}", "step {n}"],
   loss: ["Perte", "Loss"],
@@ -121,6 +126,7 @@ const phrases = {
   tokensPerSecond: ["tokens/s", "tokens/s"],
   epoch: ["époque", "epoch"],
   noData: ["Pas encore de valeurs.", "No values yet."],
+  labelled: ["{label} : {text}", "{label}: {text}"],
   asTable: ["Valeurs en tableau", "Values as a table"],
   samples: ["Exemples", "Samples"],
   samplesAt: ["Validation au pas", "Validation at step"],
@@ -172,6 +178,7 @@ const phrases = {
   offline: ["Le serveur ne répond pas. Nouvel essai dans {n} s…", "The server does not answer. Trying again in {n} s…"],
   online: ["Le serveur répond à nouveau.", "The server answers again."],
   tooLong: ["Le texte est trop long pour ce serveur.", "The text is too long for this server."],
+  disconnected: ["La connexion au serveur a été coupée.", "The connection to the server was lost."],
   unauthorised: ["Sans jeton, ce serveur ne répond pas.", "This server does not answer without a token."],
   failed: ["Échec : {message}", "Failed: {message}"],
 };
@@ -187,11 +194,17 @@ export function language() {
   return languageIndex === 0 ? "fr" : "en";
 }
 
+// French typography: no line break before high punctuation, inside guillemets or before the unit of seconds.
+export function typeset(french) {
+  return french.replace(/ (?=[;?!%])/g, "\u202f").replace(/ (?=[:»])/g, "\u00a0").replace(/« /g, "«\u00a0").replace(/\} (?=s\b)/g, "}\u00a0");
+}
+
 // values fill {name} places; a number is written as the language writes it.
 export function t(key, values = {}) {
   const single = values.n !== undefined && (values.n === 1 || (languageIndex === 0 && values.n === 0));
   const phrase = (single && phrases[key + "One"]) || phrases[key];
-  return phrase[languageIndex].replace(/\{(\w+)\}/g, (_, name) => {
+  const text = languageIndex === 0 ? typeset(phrase[0]) : phrase[1];
+  return text.replace(/\{(\w+)\}/g, (_, name) => {
     const value = values[name];
     return typeof value === "number" ? number(value) : value;
   });
@@ -199,6 +212,11 @@ export function t(key, values = {}) {
 
 export function number(value, digits = 2) {
   return new Intl.NumberFormat(language(), { maximumFractionDigits: digits }).format(value);
+}
+
+// A number that is already written in digits, as the language writes decimals: .5 → 0,5.
+export function decimal(text) {
+  return language() === "fr" ? text.replace(/(\d?)\.(?=\d)/g, (_, digit) => `${digit || 0},`) : text;
 }
 
 export function percent(share) {
@@ -215,13 +233,13 @@ export function bytes(value) {
   const units = language() === "fr" ? ["o", "ko", "Mo", "Go"] : ["B", "kB", "MB", "GB"];
   let unit = 0;
   for (; value >= 1000 && unit < 3; ++unit) value /= 1000;
-  return `${number(value, value < 10 ? 1 : 0)} ${units[unit]}`;
+  return `${number(value, value < 10 ? 1 : 0)}\u00a0${units[unit]}`;
 }
 
 export function age(seconds) {
   const units = [[86400, language() === "fr" ? "j" : "d"], [3600, "h"], [60, "min"], [1, "s"]];
   const [size, unit] = units.find(([size]) => seconds >= size) ?? units[3];
-  return `${Math.round(seconds / size)} ${unit}`;
+  return `${Math.round(seconds / size)}\u00a0${unit}`;
 }
 
 // Fills every element that names its phrase: data-text for its content, data-label for its label and tooltip.

@@ -3,6 +3,7 @@ import { number, t, translateInterface } from "./strings.js";
 import { announce, byId, copyText, emit, fillSelect, listen, saveAs, showMessage } from "./dom.js";
 import { ApiError, isAbort, postEvents, postJson } from "./api.js";
 import { settings } from "./store.js";
+import { errorText } from "./server_texts.js";
 import { modelFacts, modelOf, modelOptions, models } from "./models.js";
 import { renderPartial, renderTranslation } from "./render_words.js";
 import { setUpRoving } from "./roving.js";
@@ -30,12 +31,6 @@ export function searchOptions() {
   return options;
 }
 
-export function errorText(error) {
-  if (error.status === 413) return t("tooLong");
-  if (error.status === 401 || error.status === 403) return t("unauthorised");
-  return t("failed", { message: error.message });
-}
-
 export class TargetPane {
   constructor(modelLabel) {
     this.root = byId("target-template").content.firstElementChild.cloneNode(true);
@@ -45,16 +40,22 @@ export class TargetPane {
     this.select = this.find(".model");
     this.select.dataset.label = modelLabel;
     this.model = "";
+    this.said = { text: () => "", fault: false };
     this.forget();
     this.roving = setUpRoving(this.output, ".word");
     this.listenToButtons();
     this.listenToWords();
-    for (const name of ["models", "language"]) listen(name, () => this.showModel());
+    listen("models", () => this.showModel());
+    listen("language", () => this.showLanguage());
     translateInterface(this.root);
   }
 
   get hidden() {
     return this.root.hidden;
+  }
+
+  get busy() {
+    return this.root.classList.contains("busy");
   }
 
   get text() {
@@ -81,6 +82,14 @@ export class TargetPane {
     if (!this.translation) this.showEmpty();
   }
 
+  // What is on the page is said again, in the other language.
+  showLanguage() {
+    const { text, fault } = this.said;
+    this.showModel();
+    if (this.translation && !this.busy) this.show(this.translation, this.original);
+    this.progress(text, fault);
+  }
+
   listenToButtons() {
     this.select.addEventListener("change", () => {
       this.setModel(this.select.value);
@@ -90,7 +99,7 @@ export class TargetPane {
       const done = await copyText(this.text);
       showMessage(t(done ? "copied" : "copyFailed"));
     });
-    this.find(".download").addEventListener("click", () => saveAs("translation.en.txt", this.text + "\n"));
+    this.find(".download").addEventListener("click", () => saveAs(t("downloadName"), this.text + "\n"));
     this.find(".undo").addEventListener("click", () => {
       this.show(this.original);
       this.words[0]?.[0]?.focus();
@@ -118,7 +127,7 @@ export class TargetPane {
   }
 
   openWord(anchor) {
-    if (this.root.classList.contains("busy")) return;
+    if (this.busy) return;
     const s = Number(anchor.dataset.segment);
     const w = Number(anchor.dataset.place);
     const segment = this.translation.segments[s];
@@ -188,38 +197,44 @@ export class TargetPane {
     this.root.classList.toggle("busy", busy);
     // What is below must not move while the text grows back.
     this.output.style.minHeight = busy ? `${this.output.offsetHeight}px` : "";
-    if (busy) this.progress(t("translating"));
+    if (busy) this.progress(() => t("translating"));
   }
 
+  // text(): in the language of the interface.
   progress(text, fault = false) {
+    this.said = { text, fault };
     const line = this.find(".progress");
-    line.textContent = text;
+    line.textContent = text();
     line.classList.toggle("fault", fault);
   }
 
   showProgress(seconds) {
     const notes = new Set();
     for (const segment of this.translation?.segments ?? []) {
-      if (segment.looped) notes.add(t("looped"));
-      if (segment.copied) notes.add(t("copiedSource"));
-      if (segment.complete === false) notes.add(t("incomplete"));
+      if (segment.looped) notes.add("looped");
+      if (segment.copied) notes.add("copiedSource");
+      if (segment.complete === false) notes.add("incomplete");
     }
-    const time = typeof seconds === "number" ? t("seconds", { n: number(seconds, seconds < 1 ? 2 : 1) }) : "";
-    this.progress([...notes, time].filter(Boolean).join(" · "), notes.size > 0);
+    const text = () => {
+      const parts = [...notes].map((key) => t(key));
+      if (typeof seconds === "number") parts.push(t("seconds", { n: number(seconds, seconds < 1 ? 2 : 1) }));
+      return parts.join(" · ");
+    };
+    this.progress(text, notes.size > 0);
   }
 
   fail(error) {
     if (isAbort(error)) return;
     this.setBusy(false);
     if (this.translation) this.show(this.translation, this.original);
-    this.progress(errorText(error), true);
+    this.progress(() => errorText(error), true);
     announce(errorText(error));
   }
 
   showEmpty() {
     this.output.textContent = "";
     this.output.dataset.empty = t("targetPlaceholder");
-    this.progress("");
+    this.progress(() => "");
     this.showButtons();
   }
 

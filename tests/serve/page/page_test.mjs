@@ -403,6 +403,104 @@ pageTest("the interface speaks French and English, light and dark", { locale: "f
   assert.equal(await page.getAttribute("html", "lang"), "en");
 });
 
+// Words that no French text has.
+const englishWords = /\b(the|of|and|with|without|for|from|each|is|are|by|keys?|heads?|weights?|values?|query|queries|layer|mean|step|loss|training|translation|copy|close|clear|settings|history|share|found|expected|holds)\b/i;
+
+// Texts, labels and tooltips of what is in a French interface: what is marked as English is left out, and what a run is made of.
+function frenchTexts(page, selector = "body") {
+  return page.locator(selector).evaluate((root) => {
+    const texts = [];
+    const collect = (one) => {
+      if (one.matches("[lang=en], script, style, template, #run :is(pre, td)")) return;
+      for (const name of ["aria-label", "aria-description", "aria-valuetext", "title", "placeholder"]) texts.push(one.getAttribute(name));
+      for (const child of one.childNodes) {
+        if (child.nodeType === Node.ELEMENT_NODE) collect(child);
+        else if (child.nodeType === Node.TEXT_NODE) texts.push(child.data);
+      }
+    };
+    collect(root);
+    return [...new Set(texts.map((text) => text?.replace(/[ \n]+/g, " ").trim()).filter(Boolean))];
+  });
+}
+
+async function assertFrench(page, selector) {
+  const texts = await frenchTexts(page, selector);
+  assert.ok(texts.length > 10);
+  assert.deepEqual(texts.filter((text) => englishWords.test(text)), []);
+  assert.deepEqual(texts.filter((text) => /\w [:;!?»]|« /.test(text)), [], "blanks at which a line can break");
+  return texts;
+}
+
+pageTest("nothing stays English when the interface becomes French", async (page) => {
+  await translate(page, sentence);
+  await page.click("#compare");
+  await translated(page, 1);
+  await page.fill("#reference", "Pierre goes to the library every morning.");
+  await page.click("#evaluate");
+  await page.locator(".scores").waitFor();
+  await page.setInputFiles("#file", { name: "image.png", mimeType: "image/png", buffer: Buffer.from("x") });
+  await page.locator("#file-result .fault").waitFor();
+  const text = await textOf(page);
+  await page.click("#language-switch");
+  assert.equal(await textOf(page), text);
+  assert.match(await word(page, 0).getAttribute("aria-description"), /certitude/);
+  assert.match(await page.textContent(".progress"), /\d\u00a0s$/);
+  await page.click("#map-open");
+  await page.locator("#map td").first().waitFor();
+  assert.match((await page.locator("#map tbody td").evaluateAll((cells) => cells.map((one) => one.title))).join(), /^(\d,\d{3},?)+$/);
+  await page.keyboard.press("Escape");
+  await assertFrench(page);
+  await page.click("#tab-runs");
+  await page.locator("#loss-chart path").first().waitFor();
+  await assertFrench(page);
+});
+
+// The server's texts with a word in them.
+const wordsOnly = (texts) => texts.map((text) => text.replace(/\s+/g, " ").trim()).filter((text) => /[a-z]{3}/i.test(text));
+
+pageTest("every experiment has French: title, knobs, claims, figures, explanation", {
+  routes: { "/v1/experiments": async (route) => {
+    const { experiments } = await (await route.fetch()).json();
+    const fewer = { samples: 200, sentences: 3, bleu: 2 };
+    for (const one of experiments.flatMap(({ parameters }) => parameters)) one.value = fewer[one.name] ?? one.value;
+    await fulfil(route, { experiments });
+  } },
+}, async (page) => {
+  const { experiments } = await (await fetch(address + "/v1/experiments")).json();
+  const done = () => page.locator(".experiment-result[aria-busy=false] .claims").waitFor();
+  const check = async (name, result) => {
+    await done();
+    assert.deepEqual(await page.locator("#panel-experiments [lang=en]").allTextContents(), [], `${name}: no French for`);
+    const texts = await assertFrench(page, "#panel-experiments");
+    const said = wordsOnly([...result.claims.map((one) => one.claim), ...result.figures.map((one) => one.title)]);
+    assert.deepEqual(texts.filter((text) => said.includes(text)), [], name);
+    assert.deepEqual(texts.filter((text) => /\d\.\d/.test(text)), [], `${name}: decimal points`);
+  };
+  const answered = (name, wanted = () => true) => page.waitForResponse((one) =>
+    one.url().endsWith("/v1/experiments/" + name) && wanted(one.request().postDataJSON().parameters));
+  await page.click("#tab-experiments");
+  await done();
+  assert.equal(await page.textContent("#experiment h2"), experiments[0].name);
+  await page.click("#language-switch");
+  assert.ok(await page.locator(".claims").isVisible(), "the result stays");
+  for (const { name, summary, parameters, needs_model: needsModel } of experiments) {
+    const first = answered(name);
+    await page.click(`[data-experiment="${name}"]`);
+    if (needsModel) await page.click("#experiment-run");
+    await check(name, await (await first).json());
+    // Other values bring other texts.
+    if (parameters.length) {
+      const lowest = answered(name, (sent) => parameters.every((one) => sent[one.name] <= one.low));
+      for (const one of parameters) await page.locator("#knob-" + one.name).press("Home");
+      if (needsModel) await page.click("#experiment-run");
+      await check(name, await (await lowest).json());
+    }
+    const texts = await frenchTexts(page, "#panel-experiments");
+    const said = wordsOnly([name, summary, ...parameters.flatMap((one) => [one.name, one.meaning])]);
+    assert.deepEqual(texts.filter((text) => said.includes(text)), [], name);
+  }
+});
+
 pageTest("a phone of 360 pixels: nothing is cut off, targets are large enough", {
   viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true,
 }, async (page) => {
