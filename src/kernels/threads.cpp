@@ -3,10 +3,7 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <cmath>
-#include <fstream>
 #include <limits>
-#include <thread>
 
 #include "calque/kernels/thread_pool.h"
 
@@ -15,25 +12,6 @@
 #endif
 
 namespace calque {
-
-namespace {
-
-// Of cgroup v2 ("max 100000" or "150000 100000") or v1; infinity without one.
-double cpu_limit() {
-  double quota = -1, period = 0;
-  if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); v2 >> quota >> period && quota > 0) return quota / period;
-  std::ifstream v1_quota("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"),
-      v1_period("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  if (v1_quota >> quota && v1_period >> period && quota > 0 && period > 0) return quota / period;
-  return std::numeric_limits<double>::infinity();
-}
-
-}  // namespace
-
-int available_cores() {
-  const double cores = std::max(1u, std::thread::hardware_concurrency());  // respects the affinity mask
-  return static_cast<int>(std::ceil(std::min(cores, cpu_limit())));
-}
 
 void set_num_threads(int64_t threads, int processes) {
   at::set_num_threads(threads > 0 ? static_cast<int>(threads) : std::max(1, available_cores() / processes));

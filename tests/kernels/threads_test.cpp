@@ -3,13 +3,17 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <sched.h>
+
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <thread>
+#include <limits>
 #include <vector>
 
 #include "calque/kernels/norm.h"
+#include "temporary_folder.h"
 
 namespace calque {
 
@@ -20,8 +24,66 @@ TEST(Threads, TheirNumberIsTheOneThatWasSetAndAllCoresForZero) {
   set_num_threads(1);
   EXPECT_EQ(num_threads(), 1);
   set_num_threads(0);
-  EXPECT_EQ(num_threads(), static_cast<int>(std::thread::hardware_concurrency()));
+  EXPECT_EQ(num_threads(), available_cores());
   set_num_threads(before);
+}
+
+TEST(Threads, AvailableCoresAreThoseOfTheAffinityMask) {
+  cpu_set_t before, one;
+  ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+  int core = 0;
+  while (!CPU_ISSET(core, &before)) ++core;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(available_cores(), 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_LE(available_cores(), CPU_COUNT(&before));
+}
+
+// A folder with what the kernel shows of control groups.
+class ControlGroups : public testing::Test {
+ protected:
+  void write(const std::string& path, const std::string& text) const {
+    const std::filesystem::path file = root_.path() / path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text << "\n";
+  }
+  double limit() const { return cpu_time_limit(root_.path().string()); }
+  TemporaryFolder root_;
+};
+
+TEST_F(ControlGroups, WithoutAnyThereIsNoLimit) {
+  EXPECT_EQ(limit(), std::numeric_limits<double>::infinity());
+}
+
+TEST_F(ControlGroups, TheTightestLimitOfTheGroupAndThoseAroundItCounts) {
+  write("proc/self/cgroup", "0::/system.slice/job.service/step");
+  write("sys/fs/cgroup/cpu.max", "max 100000");
+  EXPECT_EQ(limit(), std::numeric_limits<double>::infinity());
+  write("sys/fs/cgroup/system.slice/job.service/cpu.max", "150000 100000");
+  write("sys/fs/cgroup/system.slice/job.service/step/cpu.max", "max 100000");
+  EXPECT_EQ(limit(), 1.5);
+  write("sys/fs/cgroup/system.slice/job.service/step/cpu.max", "100000 50000");
+  EXPECT_EQ(limit(), 1.5);
+  write("sys/fs/cgroup/system.slice/cpu.max", "50000 100000");
+  EXPECT_EQ(limit(), 0.5);
+}
+
+TEST_F(ControlGroups, OfAContainerTheMountItselfCounts) {
+  write("proc/self/cgroup", "0::/a/path/of/the/host");
+  write("sys/fs/cgroup/cpu.max", "300000 100000");
+  EXPECT_EQ(limit(), 3);
+}
+
+TEST_F(ControlGroups, Version1HasAFolderPerController) {
+  write("proc/self/cgroup", "5:memory:/m\n4:cpu,cpuacct:/slurm/job_1");
+  write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1");
+  write("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(limit(), std::numeric_limits<double>::infinity());
+  write("sys/fs/cgroup/cpu,cpuacct/slurm/job_1/cpu.cfs_quota_us", "400000");
+  write("sys/fs/cgroup/cpu,cpuacct/slurm/job_1/cpu.cfs_period_us", "100000");
+  EXPECT_EQ(limit(), 4);
 }
 
 TEST(Threads, EveryUnitRunsOnceWhateverTheNumberOfThreads) {

@@ -3,12 +3,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 namespace calque {
 
-// The cores that this process may use: of its affinity mask, and within its control group's limit on CPU time
-// (containers).
+// The cores that this process may use: those of its affinity mask (taskset, Slurm), and no more than the CPU
+// time that its control groups allow (containers, systemd).
 int available_cores();
+// The CPU time per second that the control groups of this process allow, the tightest of the group and those
+// around it; infinity without a limit. `root` is put before /proc and /sys.
+double cpu_time_limit(const std::string& root = "");
 // 0: all available cores, divided among the `processes` of this machine.
 void set_num_threads(int64_t threads, int processes = 1);
 int num_threads();
