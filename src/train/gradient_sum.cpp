@@ -5,14 +5,31 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
+
 namespace calque {
 
 using torch::Tensor;
 
 namespace {
 
-// Large enough that the time of a message is that of its content, small enough to begin early.
-constexpr int64_t bucket_elements = 1 << 20;
+// Enough that the time of a message is that of its content, few enough to begin early. Each message goes
+// around a ring, from rank to rank.
+int64_t bucket_elements_for(int ranks) { return int64_t{std::max(1, ranks / 16)} << 20; }
+
+// In the order in which the backward pass completes their gradients: first an output of its own, which the
+// loss multiplies with, last the embedding. The order is fixed, not observed, so that a resumed run adds up
+// in the order of the run before it.
+std::vector<Tensor> in_backward_order(const std::vector<TrainedParameter>& parameters) {
+  std::vector<Tensor> output, rest, embedding;
+  for (auto one = parameters.rbegin(); one != parameters.rend(); ++one) {
+    auto& group = one->name == "output" ? output : one->name.starts_with("embedding.") ? embedding : rest;
+    group.push_back(one->tensor);
+  }
+  std::vector<Tensor> all;
+  for (const auto* group : {&output, &rest, &embedding}) all.insert(all.end(), group->begin(), group->end());
+  return all;
+}
 
 }  // namespace
 
@@ -25,17 +42,18 @@ struct GradientSum::Hook : torch::autograd::PostAccumulateGradHook {
 };
 
 GradientSum::GradientSum(const std::vector<TrainedParameter>& parameters, Compression compression,
-                         ProcessGroup& group)
+                         DeviceGroup& group, int64_t bucket_elements)
     : group_(group), type_(compression == Compression::bfloat16 ? torch::kBFloat16 : torch::kFloat32) {
+  if (bucket_elements == 0) bucket_elements = bucket_elements_for(group.group().size());
   int64_t elements = bucket_elements;
-  for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
+  for (const Tensor& parameter : in_backward_order(parameters)) {
     if (elements >= bucket_elements) {
       buckets_.emplace_back();
       elements = 0;
     }
-    buckets_.back().parameters.push_back(parameter->tensor);
-    elements += parameter->tensor.numel();
-    torch::autograd::impl::set_post_acc_grad_hooks(parameter->tensor,
+    buckets_.back().parameters.push_back(parameter);
+    elements += parameter.numel();
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter,
                                                    std::make_unique<Hook>(*this, buckets_.size() - 1));
   }
 }
@@ -70,7 +88,7 @@ void GradientSum::send(Bucket& bucket) {
     parts.push_back(gradient.defined() ? gradient.flatten()
                                        : torch::zeros({parameter.numel()}, parameter.options()));
   }
-  bucket.values = torch::cat(parts).to(torch::kCPU, type_);
+  bucket.values = torch::cat(parts).to(group_.device(), type_);
   bucket.pending = group_.start_sum(bucket.values);
 }
 

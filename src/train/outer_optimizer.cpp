@@ -8,7 +8,7 @@ namespace calque {
 using torch::Tensor;
 
 OuterOptimizer::OuterOptimizer(const std::vector<TrainedParameter>& parameters,
-                               const DistributedConfig& config, ProcessGroup& group)
+                               const DistributedConfig& config, DeviceGroup& group)
     : config_(config), group_(group) {
   for (const TrainedParameter& parameter : parameters) {
     parameters_.push_back(parameter.tensor.detach());
@@ -27,9 +27,10 @@ void OuterOptimizer::step() {
   const torch::NoGradGuard no_gradients;
   const auto type = config_.compress == Compression::bfloat16 ? torch::kBFloat16 : torch::kFloat32;
   std::vector<Tensor> changes;
-  std::vector<ProcessGroup::Pending> pending;
+  std::vector<DeviceGroup::Pending> pending;
   for (size_t i = 0; i < parameters_.size(); ++i) {
-    changes.push_back(((starts_[i] - parameters_[i]) / group_.size()).to(torch::kCPU, type).contiguous());
+    const Tensor change = (starts_[i] - parameters_[i]) / group_.group().size();
+    changes.push_back(change.to(group_.device(), type).contiguous());
     pending.push_back(group_.start_sum(changes.back()));
   }
   for (size_t i = 0; i < parameters_.size(); ++i) {

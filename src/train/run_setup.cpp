@@ -1,6 +1,7 @@
 #include "calque/train/run_setup.h"
 
 #include <ATen/ATen.h>
+#include <ATen/DeviceAccelerator.h>
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +9,7 @@
 
 #include "calque/base/error.h"
 #include "calque/checkpoint/checkpoint.h"
+#include "calque/distributed/device_group.h"
 #include "calque/kernels/device.h"
 #include "calque/kernels/threads.h"
 #include "calque/model/lora.h"
@@ -15,8 +17,13 @@
 namespace calque {
 namespace fs = std::filesystem;
 
+// Each process of a machine has a device of its own, where there are several.
 torch::Device training_device(const TrainConfig& config) {
-  return find_device(config.device, "train.device");
+  const torch::Device device = find_device(config.device, "train.device");
+  const World world = world_of_this_process();
+  if (device.is_cpu() || device.has_index() || world.is_alone()) return device;
+  return find_device(device_of_process(device.str(), world.local_rank, at::accelerator::deviceCount()),
+                     "train.device");
 }
 
 BatchStreamOptions stream_options(const RunConfig& config) {

@@ -4,6 +4,7 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <optional>
 
@@ -14,6 +15,7 @@
 #include "calque/model/batch_layout.h"
 #include "calque/model/lora.h"
 #include "calque/train/run_setup.h"
+#include "calque/train/sharded_state.h"
 
 namespace calque {
 
@@ -26,17 +28,18 @@ Trainer::Trainer(std::shared_ptr<Decoder> decoder, const TrainConfig& config, ui
       seed_(seed),
       device_(device),
       distribution_(distribution),
+      device_group_(*distribution.group, device),
       trained_(trained_parameters(*decoder_, finetune)),
-      shards_(trained_, config.optimizer, *distribution.group, !distribution.is_local()),
+      shards_(trained_, config.optimizer, device_group_, !distribution.is_local()),
       optimizer_(shards_.own(), config) {
   if (config_.precision == Precision::float16) state_.loss_scale.emplace();
   if (config_.ema_decay > 0) {
     for (const TrainedParameter& parameter : trained_) average_.push_back(parameter.tensor.detach().clone());
   }
   if (distribution_.is_local()) {
-    outer_optimizer_ = std::make_unique<OuterOptimizer>(trained_, distribution.config, group());
+    outer_optimizer_ = std::make_unique<OuterOptimizer>(trained_, distribution.config, device_group_);
   } else if (!group().is_alone()) {
-    gradient_sum_ = std::make_unique<GradientSum>(trained_, distribution.config.compress, group());
+    gradient_sum_ = std::make_unique<GradientSum>(trained_, distribution.config.compress, device_group_);
   }
 }
 
@@ -74,12 +77,26 @@ int64_t Trainer::trained_parameter_count() const {
   return count;
 }
 
+int64_t Trainer::optimizer_state_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [name, tensor] : optimizer_.state()) bytes += static_cast<int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+void Trainer::clear_gradients() {
+  for (TrainedParameter& parameter : trained_) parameter.tensor.mutable_grad() = Tensor();
+  shards_.take_gradients();
+}
+
 // Undoes the loss scale, and clips. Each rank measures the gradients of the parameters that it updates, and
-// the ranks' losses are added up on the way. The norms reach the CPU in one copy.
+// the ranks' losses are added up on the way. The norms reach the CPU in one copy. With local steps a rank
+// that got no pairs has no gradients.
 double Trainer::clip_gradients(double& loss) {
   RECORD_USER_SCOPE("optimizer");
   std::vector<Tensor> gradients;
-  for (const TrainedParameter& parameter : shards_.own()) gradients.push_back(parameter.tensor.grad());
+  for (const TrainedParameter& parameter : shards_.own()) {
+    if (parameter.tensor.grad().defined()) gradients.push_back(parameter.tensor.grad());
+  }
   double squares = 0;
   if (!gradients.empty()) {
     const Tensor norms = torch::stack(at::_foreach_norm(gradients)).to(torch::kCPU, torch::kFloat64);
@@ -100,27 +117,32 @@ double Trainer::clip_gradients(double& loss) {
 
 StepResult Trainer::step(const Batch& batch, double learning_rate) {
   decoder_->train();
-  for (TrainedParameter& parameter : trained_) parameter.tensor.mutable_grad() = Tensor();
+  clear_gradients();
   // Dropout depends on the run's seed, the step and the rank alone, so that resuming needs no generator
   // state.
   const uint64_t seed = mix(seed_, 0xD0, static_cast<uint64_t>(state_.step));
   at::manual_seed(group().is_first() ? seed : mix(seed, static_cast<uint64_t>(group().rank())));
   StepResult result = accumulate(batch);
   const torch::NoGradGuard no_gradients;
+  shards_.take_gradients();
   result.gradient_norm = clip_gradients(result.loss);
   result.skipped = !std::isfinite(result.loss) || !std::isfinite(result.gradient_norm);
-  if (state_.loss_scale) state_.loss_scale->update(result.skipped);
-  if (!result.skipped && result.labels > 0) {
-    optimizer_.step(learning_rate);
-    shards_.exchange();
-    update_average();
-  }
+  if (state_.loss_scale && result.labels > 0) state_.loss_scale->update(result.skipped);
+  if (!result.skipped && result.labels > 0) update(learning_rate);
   ++state_.step;
   state_.epoch = batch.place.epoch;
   state_.epoch_step = batch.place.step + 1;
   state_.epoch_steps = batch.place.steps;
   if (!outer_optimizer_) count(result);
   return result;
+}
+
+void Trainer::update(double learning_rate) {
+  const auto start = std::chrono::steady_clock::now();
+  optimizer_.step(learning_rate);
+  optimizer_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  shards_.exchange();
+  update_average();
 }
 
 void Trainer::count(const StepResult& result) {
@@ -214,10 +236,32 @@ NamedTensors Trainer::own_optimizer_state() const {
   return all;
 }
 
+// With local steps the ranks' loss scales differ.
+nlohmann::json Trainer::progress() const {
+  nlohmann::json all = state_.to_json();
+  if (!outer_optimizer_ || !state_.loss_scale) return all;
+  all["loss_scales"] = nlohmann::json::array();
+  for (const std::string& one : group().gather(all.at("loss_scale").dump()))
+    all["loss_scales"].push_back(nlohmann::json::parse(one));
+  return all;
+}
+
+void Trainer::restore_progress(const nlohmann::json& progress) {
+  const auto first_scale = state_.loss_scale;
+  nlohmann::json own = progress;
+  const auto rank = static_cast<size_t>(group().rank());
+  if (outer_optimizer_ && own.contains("loss_scales") && rank < own["loss_scales"].size())
+    own["loss_scale"] = own["loss_scales"][rank];
+  state_ = TrainerState::from_json(own);
+  // The precision may have changed since the checkpoint.
+  if (first_scale.has_value() != state_.loss_scale.has_value()) state_.loss_scale = first_scale;
+}
+
 // With an EMA the model file holds the averaged weights, and the training state the raw ones.
 CheckpointContent Trainer::snapshot(const Tokenizer& tokenizer) {
   CheckpointContent content;
   content.state = collect_tensors(group(), own_optimizer_state());
+  content.progress = progress();
   if (!group().is_first()) return content;
   if (outer_optimizer_) {
     for (const auto& [name, tensor] : outer_optimizer_->state())
@@ -239,7 +283,6 @@ CheckpointContent Trainer::snapshot(const Tokenizer& tokenizer) {
     for (const TrainedParameter& parameter : trained_)
       content.state.emplace_back("weights." + parameter.name, parameter.tensor.detach().cpu().clone());
   }
-  content.progress = state_.to_json();
   return content;
 }
 
@@ -271,11 +314,8 @@ void Trainer::restore(const Checkpoint* checkpoint) {
     }
     outer_optimizer_->restart();
   }
-  const auto first_scale = state_.loss_scale;
-  state_ = TrainerState::from_json(nlohmann::json::parse(
+  restore_progress(nlohmann::json::parse(
       group().broadcast(group().is_first() ? checkpoint->progress().dump() : std::string())));
-  // The precision may have changed since the checkpoint.
-  if (first_scale.has_value() != state_.loss_scale.has_value()) state_.loss_scale = first_scale;
 }
 
 }  // namespace calque

@@ -122,24 +122,24 @@ TEST(DistributedTraining, ANonfiniteGradientOnOneRankSkipsTheStepOnAll) {
 
 TEST(DistributedTraining, EachRankHoldsItsShareOfTheOptimizer) {
   for (const OptimizerKind optimizer : {OptimizerKind::adamw, OptimizerKind::muon}) {
-    const auto trained = trained_parameters(*new_decoder(), {});
-    std::mutex mutex;
-    std::vector<std::string> names;
-    int64_t largest = 0, all = 0;
-    run_ranks(3, [&](ProcessGroup& group) {
-      const ParameterShards shards(trained, optimizer, group);
-      const std::lock_guard lock(mutex);
-      int64_t own = 0;
-      for (const TrainedParameter& parameter : shards.own()) {
-        names.push_back(parameter.name);
-        own += parameter.tensor.numel();
-      }
-      largest = std::max(largest, own);
-      all += own;
-    });
-    EXPECT_EQ(names.size(), trained.size());
-    for (const TrainedParameter& parameter : trained) EXPECT_THAT(names, testing::Contains(parameter.name));
-    EXPECT_LT(largest, optimizer == OptimizerKind::adamw ? all / 2 : all);
+    TrainConfig config;
+    config.optimizer = optimizer;
+    const int64_t alone = make_trainer(config).optimizer_state_bytes();
+    for (const int ranks : {2, 4}) {
+      std::mutex mutex;
+      int64_t largest = 0, all = 0;
+      run_ranks(ranks, [&](ProcessGroup& group) {
+        Trainer trainer = make_trainer(config, of(group));
+        EXPECT_EQ(trainer.optimizer_seconds(), 0);
+        make_steps(trainer, 0, 1);
+        EXPECT_GT(trainer.optimizer_seconds(), 0);
+        const std::lock_guard lock(mutex);
+        largest = std::max(largest, trainer.optimizer_state_bytes());
+        all += trainer.optimizer_state_bytes();
+      });
+      EXPECT_NEAR(static_cast<double>(all), static_cast<double>(alone), 100);  // counters of steps
+      EXPECT_LT(static_cast<double>(largest), 1.2 * static_cast<double>(alone) / ranks) << ranks << " ranks";
+    }
   }
 }
 
@@ -193,6 +193,26 @@ TEST_F(DistributedCheckpoint, ContinuesOnAnyNumberOfRanks) {
   }
 }
 
+TEST_F(DistributedCheckpoint, HoldsWholeTensorsWhateverTheNumberOfRanks) {
+  for (const OptimizerKind optimizer : {OptimizerKind::adamw, OptimizerKind::muon}) {
+    TrainConfig config;
+    config.optimizer = optimizer;
+    Trainer alone = make_trainer(config);
+    make_steps(alone, 0, 2);
+    const NamedTensors expected = alone.snapshot(tokenizer()).state;
+    train_on(4, config, {}, [&](Trainer& trainer) {
+      make_steps(trainer, 0, 2);
+      const NamedTensors state = trainer.snapshot(tokenizer()).state;
+      if (!trainer.group().is_first()) return;
+      ASSERT_EQ(state.size(), expected.size());
+      for (size_t i = 0; i < state.size(); ++i) {
+        EXPECT_EQ(state[i].first, expected[i].first);
+        EXPECT_TRUE(state[i].second.allclose(expected[i].second, 1e-3, 1e-6)) << state[i].first;
+      }
+    });
+  }
+}
+
 TEST_F(DistributedCheckpoint, OnTheSameNumberOfRanksTheBitsAreThoseOfAnUninterruptedRun) {
   for (const int64_t local_steps : {1, 2}) {
     TrainConfig config;
@@ -239,6 +259,51 @@ TEST_F(DistributedCheckpoint, WithLocalStepsMoreRanksCanJoin) {
   EXPECT_EQ(worst_difference(all[0], all[2]), 0);
 }
 
+TEST_F(DistributedCheckpoint, WithLocalStepsEachRankHasItsOwnLossScale) {
+  TrainConfig config;
+  config.precision = Precision::float16;
+  DistributedConfig distributed;
+  distributed.local_steps = 2;
+  train_on(2, config, distributed, [&](Trainer& trainer) {
+    if (trainer.group().rank() == 1) {
+      const torch::NoGradGuard no_gradients;
+      trainer.decoder().norm->parameters().front().fill_(std::nan(""));
+    }
+    make_steps(trainer, 0, 1);
+    EXPECT_EQ(trainer.state().loss_scale->value, trainer.group().is_first() ? 65536 : 32768);
+    save(trainer);
+  });
+  train_on(3, config, distributed, [&](Trainer& trainer) {
+    restore(trainer);  // the third is new
+    EXPECT_EQ(trainer.state().loss_scale->value, trainer.group().rank() == 1 ? 32768 : 65536);
+  });
+}
+
+TEST(LocalSteps, ARankWithoutPairsLeavesItsWeightsAsTheyAre) {
+  for (const OptimizerKind optimizer : {OptimizerKind::adamw, OptimizerKind::muon}) {
+    TrainConfig config;
+    config.optimizer = optimizer;
+    DistributedConfig distributed;
+    distributed.local_steps = 2;
+    std::vector<torch::Tensor> mean = weights(make_trainer(config));
+    for (torch::Tensor& weight : mean) weight /= 3;
+    for (int rank = 0; rank < 2; ++rank) {
+      Trainer trainer = make_trainer(config);
+      for (uint32_t step = 0; step < 2; ++step) trainer.step(random_batch(step, 2, rank, 3), learning_rate);
+      const auto its = weights(trainer);
+      for (size_t i = 0; i < mean.size(); ++i) mean[i] += its[i] / 3;
+    }
+    const auto all = train_on(3, config, distributed, [&](Trainer& trainer) {
+      std::vector<StepResult> results;
+      for (uint32_t step = 0; step < 2; ++step)
+        results.push_back(trainer.step(random_batch(step, 2, trainer.group().rank(), 3), learning_rate));
+      EXPECT_FALSE(results.back().skipped);
+      EXPECT_FALSE(trainer.end_round(results).skipped);
+    });
+    for (const auto& one : all) EXPECT_LT(worst_difference(one, mean), 1e-6);
+  }
+}
+
 TEST(LocalSteps, WithoutMomentumARoundAveragesTheWeights) {
   TrainConfig config;
   config.optimizer = OptimizerKind::muon;
@@ -274,7 +339,8 @@ TEST(LocalSteps, TheOuterStepIsNesterovsOnTheMeanChange) {
   config.outer_momentum = 0.8;
   run_ranks(2, [&](ProcessGroup& group) {
     const torch::Tensor weight = torch::full({1}, 1.0);
-    OuterOptimizer outer({{"w", weight}}, config, group);
+    DeviceGroup device_group(group, torch::kCPU);
+    OuterOptimizer outer({{"w", weight}}, config, device_group);
     weight.add_(group.rank() == 0 ? -0.25 : -0.75);  // a mean change of -0.5
     outer.step();
     EXPECT_NEAR(weight.item<double>(), 1 - 0.5 * (0.5 + 0.8 * 0.5), 1e-6);  // 0.55

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "calque/distributed/process_group.h"
+#include "calque/distributed/device_group.h"
 #include "calque/runs/distributed_config.h"
 #include "calque/train/optimizer.h"
 
@@ -12,8 +12,10 @@ namespace calque {
 
 class GradientSum {
  public:
-  // Keeps references to the group and to the parameters' tensors.
-  GradientSum(const std::vector<TrainedParameter>& parameters, Compression compression, ProcessGroup& group);
+  // Keeps references to the group and to the parameters' tensors. `parameters`: in the order of the forward
+  // pass, as trained_parameters() has them. Buckets have at least `bucket_elements`; 0: as fits the group.
+  GradientSum(const std::vector<TrainedParameter>& parameters, Compression compression, DeviceGroup& group,
+              int64_t bucket_elements = 0);
   ~GradientSum();
   GradientSum(const GradientSum&) = delete;
   GradientSum& operator=(const GradientSum&) = delete;
@@ -24,18 +26,21 @@ class GradientSum {
   // no backward pass contributes zeros.
   void finish();
 
+  size_t bucket_count() const { return buckets_.size(); }
+  size_t sent_count() const { return sent_; }  // buckets, since start()
+
  private:
   struct Hook;
   struct Bucket {
     std::vector<torch::Tensor> parameters;
     size_t missing = 0;    // gradients that are not complete yet
     torch::Tensor values;  // [elements], once it is sent
-    ProcessGroup::Pending pending;
+    DeviceGroup::Pending pending;
   };
   void note_complete(size_t bucket);
   void send(Bucket& bucket);
 
-  ProcessGroup& group_;
+  DeviceGroup& group_;
   torch::Dtype type_;            // that gradients are sent in
   std::vector<Bucket> buckets_;  // in the order in which the backward pass completes them
   size_t sent_ = 0;              // buckets; all ranks send them in this order

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "calque/checkpoint/safetensors.h"
-#include "calque/distributed/process_group.h"
+#include "calque/distributed/device_group.h"
 #include "calque/runs/distributed_config.h"
 #include "calque/train/optimizer.h"
 
@@ -16,7 +16,7 @@ class OuterOptimizer {
  public:
   // Keeps references to the group and to the parameters' tensors. A round starts from their present values.
   OuterOptimizer(const std::vector<TrainedParameter>& parameters, const DistributedConfig& config,
-                 ProcessGroup& group);
+                 DeviceGroup& group);
 
   // Ends a round: afterwards all ranks have the same weights, from which the next round starts.
   void step();
@@ -28,7 +28,7 @@ class OuterOptimizer {
 
  private:
   DistributedConfig config_;
-  ProcessGroup& group_;
+  DeviceGroup& group_;
   std::vector<torch::Tensor> parameters_, starts_, momenta_;
   NamedTensors state_;
 };

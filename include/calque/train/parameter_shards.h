@@ -2,35 +2,34 @@
 // optimizer's memory and work are divided by the number of ranks; the weights are the same on all of them.
 #pragma once
 
+#include <optional>
 #include <vector>
 
-#include "calque/checkpoint/safetensors.h"
-#include "calque/distributed/process_group.h"
+#include "calque/distributed/device_group.h"
 #include "calque/runs/train_config.h"
 #include "calque/train/optimizer.h"
+#include "calque/train/parameter_division.h"
+#include "calque/train/share_exchange.h"
 
 namespace calque {
 
 class ParameterShards {
  public:
-  // Keeps a reference to the group. The shares have about equal work. Undivided, every rank updates all.
-  ParameterShards(std::vector<TrainedParameter> parameters, OptimizerKind optimizer, ProcessGroup& group,
-                  bool divided = true);
+  // Keeps a reference to the group. Undivided, every rank updates all.
+  ParameterShards(const std::vector<TrainedParameter>& parameters, OptimizerKind optimizer,
+                  DeviceGroup& group, bool divided = true);
 
-  const std::vector<TrainedParameter>& own() const { return by_rank_[own_]; }
+  // Views of the parameters, or of some rows of them.
+  const std::vector<TrainedParameter>& own() const { return own_; }
+  // Before own() is updated: gives it the gradients that the parameters have, or none.
+  void take_gradients();
   // After each rank has updated its own: copies the updated parameters to all ranks.
   void exchange() const;
 
  private:
-  ProcessGroup& group_;
-  std::vector<std::vector<TrainedParameter>> by_rank_;  // one entry if it is not divided
-  size_t own_ = 0;
+  std::vector<TrainedParameter> parameters_, own_;
+  std::vector<ParameterSlice> own_slices_;
+  std::optional<ShareExchange> exchange_;  // if they are divided
 };
-
-// Every rank's tensors, sorted by name, on rank 0; nothing on the others.
-NamedTensors collect_tensors(ProcessGroup& group, const NamedTensors& own);
-// The opposite: fills each rank's tensors, by name, with what `read` returns on rank 0.
-void distribute_tensors(ProcessGroup& group, const NamedTensors& own,
-                        const std::function<torch::Tensor(const std::string& name)>& read);
 
 }  // namespace calque

@@ -13,7 +13,7 @@
 
 #include "calque/checkpoint/checkpoint.h"
 #include "calque/data/batch.h"
-#include "calque/distributed/process_group.h"
+#include "calque/distributed/device_group.h"
 #include "calque/model/decoder.h"
 #include "calque/runs/distributed_config.h"
 #include "calque/runs/finetune_config.h"
@@ -67,21 +67,30 @@ class Trainer {
   const TrainerState& state() const { return state_; }
   const Decoder& decoder() const { return *decoder_; }
   int64_t trained_parameter_count() const;
+  // Of this rank: the bytes of its part of the optimizer's state, and the seconds of its updates so far
+  // without what the ranks then tell each other.
+  int64_t optimizer_state_bytes() const;
+  double optimizer_seconds() const { return optimizer_seconds_; }
   ProcessGroup& group() const { return *distribution_.group; }
 
  private:
+  void clear_gradients();
   StepResult accumulate(const Batch& batch);
   double clip_gradients(double& loss);
   void count(const StepResult& result);
   void update_average();
   void swap_average();
+  void update(double learning_rate);
   NamedTensors own_optimizer_state() const;
+  nlohmann::json progress() const;
+  void restore_progress(const nlohmann::json& progress);
 
   std::shared_ptr<Decoder> decoder_;
   TrainConfig config_;
   uint64_t seed_;
   torch::Device device_;
   Distribution distribution_;
+  DeviceGroup device_group_;
   std::vector<TrainedParameter> trained_;
   ParameterShards shards_;
   Optimizer optimizer_;
@@ -89,6 +98,7 @@ class Trainer {
   std::unique_ptr<OuterOptimizer> outer_optimizer_;  // with local steps
   std::vector<torch::Tensor> average_;  // EMA of the trained parameters; empty without train.ema_decay
   TrainerState state_;
+  double optimizer_seconds_ = 0;
 };
 
 }  // namespace calque
