@@ -13,6 +13,7 @@
 #include "calque/cli/command.h"
 #include "calque/cli/model_options.h"
 #include "calque/cli/test_set_options.h"
+#include "calque/train/rank_bench.h"
 
 namespace calque::cli {
 namespace {
@@ -25,6 +26,7 @@ struct BenchOptions {
   TestSetOptions test;
   DecodeBenchOptions decode;
   std::string device = "cpu";
+  bool as_ranks = false;
   bool as_json = false;
 };
 
@@ -114,8 +116,32 @@ double first_translation(const BenchOptions& options, const std::string& sentenc
   return seconds;
 }
 
+void print_ranks(const RankBench& bench) {
+  print(fmt::format("{} processes: {} tokens/s, {:.3f} s per step, {} parameters\n", bench.ranks.size(),
+                    format_count(std::llround(bench.tokens_per_second)), bench.step_seconds,
+                    format_count(bench.parameters)));
+  print("  rank  optimizer state  optimizer   communication\n");
+  for (size_t i = 0; i < bench.ranks.size(); ++i) {
+    const RankBench::Rank& rank = bench.ranks[i];
+    print(fmt::format("{:>6}{:>17}{:>9.1f} ms{:>13.1f} ms\n", i, format_bytes(rank.optimizer_state_bytes),
+                      rank.optimizer_seconds * 1000, rank.communication_seconds * 1000));
+  }
+}
+
+// Under `calque launch` and other launchers.
+void run_bench_ranks(BenchOptions& options, const World& world) {
+  const auto group = std::make_shared<ProcessGroup>(world);
+  RunConfig config;
+  group->everywhere([&] { config = read_run_config(options.config, options.overrides); });
+  const RankBench bench = bench_ranks(config, options.train, group);
+  if (!group->is_first()) return;
+  options.as_json ? print_json(bench.to_json()) : print_ranks(bench);
+}
+
 void run_bench_train(BenchOptions& options) {
   options.train.cache = runs_folder() / ".cache";
+  const World world = world_of_this_process();
+  if (options.as_ranks || !world.is_alone()) return run_bench_ranks(options, world);
   const TrainBench bench = bench_training(read_run_config(options.config, options.overrides), options.train);
   if (options.as_json) return print_json(bench.to_json());
   print_training(bench);
@@ -164,6 +190,8 @@ void add_bench_command(CLI::App& app) {
       ->allow_extra_args(false)
       ->check(CLI::Range(1, 1024));
   add_busy_options(*train, options.train.busy, options.train.busy_nice);
+  train->add_flag("--ranks", options.as_ranks,
+                  "What a step costs each process, as under `calque launch`, also for a single one");
   train->add_flag("--json", options.as_json, "Print the figures as JSON");
   train->callback([] { run_bench_train(options); });
 

@@ -15,7 +15,7 @@ struct LaunchCommandOptions {
   LaunchOptions launch;
 };
 
-constexpr std::string_view commands[] = {"train", "resume", "translate", "evaluate", "data"};
+constexpr std::string_view commands[] = {"train", "resume", "translate", "evaluate", "data", "bench"};
 
 void run_launch(LaunchCommandOptions& options, const std::vector<std::string>& words) {
   const auto word =
@@ -24,7 +24,7 @@ void run_launch(LaunchCommandOptions& options, const std::vector<std::string>& w
       std::find(std::begin(commands), std::end(commands), *word) == std::end(commands)) {
     throw UserError(word == words.end() ? "launch: the command is missing"
                                         : fmt::format("launch: `calque {}` runs in one process", *word),
-                    "train, resume, translate, evaluate and data prepare run in several");
+                    "train, resume, translate, evaluate, data prepare and bench train run in several");
   }
   if (!options.hosts.empty()) {
     options.launch.hosts = parse_hosts(options.hosts);
