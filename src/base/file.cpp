@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,10 +11,13 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
+#include <random>
 #include <utility>
 #include <vector>
 
 #include "calque/base/error.h"
+#include "calque/base/hash.h"
 
 namespace calque {
 namespace fs = std::filesystem;
@@ -21,16 +25,44 @@ namespace {
 
 std::string display_name(const fs::path& path) { return path.string(); }
 
-// Removes the temporary files of killed writers: NAME.tmp-PID where no process PID exists.
+// Names this machine among those that share a file system.
+const std::string& machine_name() {
+  static const std::string name = [] {
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    std::ifstream file("/etc/machine-id");
+    std::string id;
+    std::getline(file, id);
+    return fmt::format("{:08x}", static_cast<uint32_t>(hash_bytes(id + " " + host)));
+  }();
+  return name;
+}
+
+// NAME.tmp-MACHINE-PROCESS-RANDOM
+std::string temporary_suffix() {
+  return fmt::format(".tmp-{}-{}-{:08x}", machine_name(), getpid(), std::random_device()());
+}
+
+// Whoever writes a temporary file holds a lock on it: process numbers mean nothing between containers.
+bool is_being_written(const fs::path& file) {
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return true;
+  const bool is_free = flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  close(descriptor);
+  return !is_free;
+}
+
+// Removes the temporary files of this machine's killed writers.
 void remove_leftovers(const fs::path& path) {
-  const std::string prefix = path.filename().string() + ".tmp-";
+  const std::string prefix = fmt::format("{}.tmp-{}-", path.filename().string(), machine_name());
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(path.parent_path(), ignored)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(prefix)) continue;
     pid_t owner = 0;
     std::from_chars(name.data() + prefix.size(), name.data() + name.size(), owner);
-    if (owner > 0 && kill(owner, 0) != 0 && errno == ESRCH) fs::remove(entry.path(), ignored);
+    if (owner > 0 && kill(owner, 0) != 0 && errno == ESRCH && !is_being_written(entry.path()))
+      fs::remove(entry.path(), ignored);
   }
 }
 
@@ -121,9 +153,10 @@ AtomicFile::AtomicFile(fs::path path) : path_(fs::absolute(path)) {
   if (error) throw UserError(display_name(path_.parent_path()) + ": cannot be created: " + error.message());
   remove_leftovers(path_);
   temporary_ = path_;
-  temporary_ += fmt::format(".tmp-{}", getpid());
+  temporary_ += temporary_suffix();
   descriptor_ = open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw UserError(display_name(path) + ": cannot be written: " + std::strerror(errno));
+  flock(descriptor_, LOCK_EX | LOCK_NB);  // not every file system has locks
 }
 
 AtomicFile::~AtomicFile() {

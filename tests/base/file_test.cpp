@@ -52,6 +52,34 @@ TEST(AtomicFile, KilledWriterKeepsTheOldFileAndItsTemporaryFileIsRemoved) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
 }
 
+TEST(AtomicFile, LeavesTheTemporaryFilesOfOtherMachinesAndOfLivingWriters) {
+  const TemporaryFolder folder;
+  // A process number that is free here may be in use on another machine of a shared file system.
+  folder.write("a.tmp-4194300", "by an unknown machine");
+  folder.write("a.tmp-00000000-4194300-0a1b2c3d", "by another machine");
+  AtomicFile living(folder / "a");
+  living.write("by this process");
+  std::string own;
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    const std::string name = entry.path().filename().string();
+    if (name.find(fmt::format("-{}-", getpid())) != std::string::npos) own = name;
+  }
+  ASSERT_FALSE(own.empty());
+  // The same machine, and no process of this number here: but who writes it, in another container, holds a
+  // lock.
+  std::string elsewhere = own;
+  elsewhere.replace(own.find(fmt::format("-{}-", getpid())), fmt::format("-{}-", getpid()).size(),
+                    "-4194300-");
+  fs::rename(folder / own, folder / elsewhere);
+  write_file(folder / "a", "next");
+  EXPECT_TRUE(fs::exists(folder / "a.tmp-4194300"));
+  EXPECT_TRUE(fs::exists(folder / "a.tmp-00000000-4194300-0a1b2c3d"));
+  EXPECT_TRUE(fs::exists(folder / elsewhere));
+  fs::rename(folder / elsewhere, folder / own);
+  living.commit();
+  EXPECT_EQ(read_file(folder / "a"), "by this process");
+}
+
 TEST(AtomicFile, WritesAndReadsBackAtOffsets) {
   const TemporaryFolder folder;
   AtomicFile file(folder / "a");

@@ -18,7 +18,7 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TEMPORARY = re.compile(r"(^|/)\.([^/]*\.(tmp|old)|deleted-[^/]*)(/|$)|\.tmp-\d+$")  # being written or deleted
+TEMPORARY = re.compile(r"(^|/)\.([^/]*\.(tmp|old)|deleted-[^/]*)(/|$)|\.tmp-[\da-f-]+$")  # being written or deleted
 
 SCRATCH = """\
 data: {train: data/train.tsv, valid: data/valid.tsv, test: data/valid.tsv, max_tokens: 80}

@@ -42,7 +42,7 @@ class MappedFile {
 
 // Writes to a temporary file in the same folder; commit() flushes it to disk and renames it to its final
 // name. If the object is destroyed before commit(), the temporary file is removed. If the process is killed,
-// the temporary file stays until the next AtomicFile with the same name removes it.
+// the temporary file stays until the next AtomicFile with the same name on the same machine removes it.
 class AtomicFile {
  public:
   explicit AtomicFile(std::filesystem::path path);
