@@ -13,6 +13,7 @@
 #include "calque/base/error.h"
 #include "calque/base/log.h"
 #include "calque/base/text.h"
+#include "error_answer.h"
 
 namespace calque {
 
@@ -100,7 +101,8 @@ void Api::check_caller(const HttpRequest& request, const Route& route) const {
     throw ApiError(403, "pages of other sites may not call this server; see --cors");
   if (!route.is_open && !options_.token.empty() &&
       !equal_in_constant_time(given_token(request), options_.token))
-    throw ApiError(401, "the token is missing or wrong: Authorization: Bearer TOKEN");
+    throw ApiError(unknown_caller_status(route.path),
+                   "the token is missing or wrong: Authorization: Bearer TOKEN");
 }
 
 const Api::Route& Api::find_route(const HttpRequest& request, Parameters& parameters) const {
@@ -233,41 +235,13 @@ void Api::in_background(std::function<void()> work) {
 }
 
 void Api::answer_error(const Shared& exchange, std::exception_ptr error) {
-  int status = 500;
-  std::string message = "it failed", field;
-  std::vector<std::pair<std::string, std::string>> headers;
-  try {
-    std::rethrow_exception(error);
-  } catch (const ApiError& api) {
-    status = api.status;
-    message = api.what();
-    field = api.field;
-    if (!api.allow.empty()) headers.emplace_back("Allow", api.allow);
-  } catch (const QueueFull& full) {
-    status = 429;
-    message = std::string("the server is busy: ") + full.what();
-  } catch (const TimeOver& over) {
-    status = 504;
-    message = over.what();
-  } catch (const NameTaken& taken) {
-    status = 409;
-    message = taken.what();
-  } catch (const UserError& user) {
-    status = 400;
-    message = user.what();
-  } catch (const std::exception& other) {
-    message = other.what();
-    message = message.substr(0, message.find("\nException raised from"));
-    log::error("{}: {}", exchange->request().path, message);
-  }
-  if (status == 429 || status == 503) headers.emplace_back("Retry-After", "1");
-  if (status == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
   const std::string& path = exchange->request().path;
-  json body = {{"error", {{"message", message}, {"code", status}}}};
-  if (!field.empty()) body["error"]["field"] = field;
-  if (path.starts_with("/v2/")) body = {{"message", message}};  // DeepL's form
-  if (path == "/translate" || path == "/detect" || path == "/translate_file") body = {{"error", message}};
-  exchange->respond({status, json_text(body), "application/json", headers});
+  const ErrorAnswer answer = error_answer(error, path);
+  std::vector<std::pair<std::string, std::string>> headers;
+  if (!answer.allow.empty()) headers.emplace_back("Allow", answer.allow);
+  if (answer.status == 429 || answer.status == 503) headers.emplace_back("Retry-After", "1");
+  if (answer.status == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
+  exchange->respond({answer.status, answer.body(path), "application/json", headers});
 }
 
 ServedModel Api::ready_model(const std::string& name, const std::string& precision) {

@@ -97,58 +97,63 @@ std::string lower_ascii(std::string text) {
 
 namespace {
 
-// Each word with the product of its tokens' probabilities; those of a forced prefix count as 1.
-json words_json(const Tokenizer& tokenizer, const Hypothesis& hypothesis) {
-  const PieceWords words = words_of(tokenizer, hypothesis.tokens);
+// The tokens that were forced, not searched for: they have no scores.
+size_t forced_tokens(const Hypothesis& hypothesis) {
   const auto& scores = hypothesis.token_log_probabilities;
   const size_t searched = scores.size() - (hypothesis.ended && !scores.empty() ? 1 : 0);
-  const size_t forced = hypothesis.tokens.size() - std::min(searched, hypothesis.tokens.size());
+  return hypothesis.tokens.size() - std::min(searched, hypothesis.tokens.size());
+}
+
+// Each word with the product of its tokens' probabilities; those of a forced prefix count as 1.
+std::vector<WordAnswer> scored_words(const Tokenizer& tokenizer, const Hypothesis& hypothesis) {
+  const PieceWords words = words_of(tokenizer, hypothesis.tokens);
+  const auto& scores = hypothesis.token_log_probabilities;
+  const size_t forced = forced_tokens(hypothesis);
   std::vector<double> log_probabilities(words.words.size(), 0.0);
   for (size_t i = forced; i < hypothesis.tokens.size(); ++i)
     log_probabilities[words.word_of[i]] += static_cast<double>(scores[i - forced]);
-  json all = json::array();
+  std::vector<WordAnswer> all;
   for (size_t i = 0; i < words.words.size(); ++i)
-    all.push_back({{"text", words.words[i]}, {"probability", std::exp(log_probabilities[i])}});
+    all.push_back({words.words[i], std::exp(log_probabilities[i])});
   return all;
 }
 
-json tokens_json(const Tokenizer& tokenizer, const Hypothesis& hypothesis) {
+std::vector<TokenAnswer> scored_tokens(const Tokenizer& tokenizer, const Hypothesis& hypothesis) {
   const auto& scores = hypothesis.token_log_probabilities;
-  const size_t searched = scores.size() - (hypothesis.ended && !scores.empty() ? 1 : 0);
-  const size_t forced = hypothesis.tokens.size() - std::min(searched, hypothesis.tokens.size());
-  json all = json::array();
+  const size_t forced = forced_tokens(hypothesis);
+  std::vector<TokenAnswer> all;
   for (size_t i = 0; i < scores.size(); ++i) {
     const bool is_end = forced + i >= hypothesis.tokens.size();
-    all.push_back({{"piece", is_end ? "</s>" : tokenizer.piece(hypothesis.tokens[forced + i])},
-                   {"log_probability", scores[i]}});
+    all.push_back(
+        {is_end ? "</s>" : tokenizer.piece(hypothesis.tokens[forced + i]), static_cast<double>(scores[i])});
   }
   return all;
 }
 
 }  // namespace
 
-void add_segments(json& segments, int64_t line, const Translator& translator, const Translation& translation,
-                  const TextOptions& options) {
+void add_segments(std::vector<SegmentAnswer>& segments, int64_t line, const Translator& translator,
+                  const Translation& translation, const TextOptions& options) {
   const Tokenizer& tokenizer = translator.tokenizer();
   const TranslatedText& best = translation.best.front();
   for (size_t i = 0; i < best.parts.size(); ++i) {
     const Hypothesis& part = best.parts[i];
-    const std::string& source = translation.sources[i];
-    const bool copied = part.is_copied();
-    const std::string text = copied ? source : clean_text(tokenizer.decode(part.tokens));
-    json segment = {{"line", line},     {"source", source},
-                    {"text", text},     {"looped", translation.looped},
-                    {"copied", copied}, {"complete", part.ended}};
+    SegmentAnswer segment;
+    segment.line = line;
+    segment.source = translation.sources[i];
+    segment.looped = translation.looped;
+    segment.copied = part.is_copied();
+    segment.complete = part.ended;
+    segment.text = segment.copied ? segment.source : clean_text(tokenizer.decode(part.tokens));
     const auto source_tokens =
-        options.words || options.attention ? tokenizer.encode(source) : std::vector<int32_t>{};
+        options.words || options.attention ? tokenizer.encode(segment.source) : std::vector<int32_t>{};
     if (options.words)
-      segment["words"] =
-          copied ? json::array({{{"text", text}, {"probability", 1.0}}}) : words_json(tokenizer, part);
-    if (options.scores) segment["tokens"] = tokens_json(tokenizer, part);
-    if (options.words || options.attention)
-      segment["source_words"] = words_of(tokenizer, source_tokens).words;
-    if (options.attention && !copied)
-      segment["attention"] =
+      segment.words =
+          segment.copied ? std::vector<WordAnswer>{{segment.text, 1.0}} : scored_words(tokenizer, part);
+    if (options.scores) segment.tokens = scored_tokens(tokenizer, part);
+    if (options.words || options.attention) segment.source_words = words_of(tokenizer, source_tokens).words;
+    if (options.attention && !segment.copied)
+      segment.attention =
           map_attention(translator.decoder(), tokenizer, translator.format(), source_tokens, part.tokens)
               .weights;
     segments.push_back(std::move(segment));

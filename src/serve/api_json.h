@@ -5,7 +5,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "answers.h"
 #include "calque/decode/translator.h"
 #include "calque/serve/api.h"
 #include "calque/serve/json_reader.h"
@@ -37,7 +39,7 @@ struct TextOptions {
 };
 
 // One line's part of an answer: its segments.
-void add_segments(nlohmann::json& segments, int64_t line, const Translator& translator,
+void add_segments(std::vector<SegmentAnswer>& segments, int64_t line, const Translator& translator,
                   const Translation& translation, const TextOptions& options);
 
 }  // namespace calque

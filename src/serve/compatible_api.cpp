@@ -12,6 +12,8 @@
 #include "calque/base/hash.h"
 #include "calque/base/text.h"
 #include "calque/base/unicode.h"
+#include "compatible_answers.h"
+#include "error_answer.h"
 #include "translate_call.h"
 
 namespace calque {
@@ -68,45 +70,42 @@ void Api::libretranslate(const Shared& exchange, const Parameters&) {
   decode->nbest = alternatives + 1;
   decode->beam = std::max(decode->beam, decode->nbest);
   call->decode = decode;
-  start(exchange, call, [exchange, many, alternatives](const std::vector<json>& translations) {
-    json texts = json::array(), others = json::array();
-    for (const json& one : translations) {
-      texts.push_back(one["text"]);
-      json list = json::array();
-      for (size_t i = 1; one.contains("nbest") && i < one["nbest"].size(); ++i)
-        list.push_back(one["nbest"][i]["text"]);
-      others.push_back(list);
+  start(exchange, call, [exchange, many, alternatives](const std::vector<TextAnswer>& translations) {
+    std::vector<std::string> texts;
+    std::vector<std::vector<std::string>> others;
+    for (const TextAnswer& one : translations) {
+      texts.push_back(one.text);
+      others.emplace_back();
+      for (size_t i = 1; i < one.nbest.size(); ++i) others.back().push_back(one.nbest[i].text);
     }
-    json answer = {{"translatedText", many ? texts : texts[0]}};
-    if (alternatives > 0) answer["alternatives"] = many ? others : others[0];
-    exchange->respond({200, json_text(answer)});
+    LibreTranslation answer;
+    if (many) {
+      answer.text = texts;
+      if (alternatives > 0) answer.alternatives = others;
+    } else {
+      answer.text = texts.front();
+      if (alternatives > 0) answer.alternatives = others.front();
+    }
+    exchange->respond({200, json_text(json_of(answer))});
   });
 }
 
 void Api::libretranslate_languages(const Shared& exchange, const Parameters&) {
-  exchange->respond(
-      {200, json_text(json::array({{{"code", "fr"}, {"name", "French"}, {"targets", {"en"}}},
-                                   {{"code", "en"}, {"name", "English"}, {"targets", json::array()}}}))});
+  const std::vector<LibreLanguage> answer = {{"fr", "French", {"en"}}, {"en", "English", {}}};
+  exchange->respond({200, json_text(json_of(answer))});
 }
 
 void Api::libretranslate_detect(const Shared& exchange, const Parameters&) {
   JsonReader body(body_of(exchange->request()));
   const auto [language, confidence] = detect_language(body.required_text("q"));
-  exchange->respond({200, json_text(json::array(
-                              {{{"language", language}, {"confidence", std::round(100 * confidence)}}}))});
+  const std::vector<LibreDetection> answer = {{language, std::round(100 * confidence)}};
+  exchange->respond({200, json_text(json_of(answer))});
 }
 
 void Api::libretranslate_settings(const Shared& exchange, const Parameters&) {
-  exchange->respond({200, json_text({{"apiKeys", !options_.token.empty()},
-                                     {"charLimit", -1},
-                                     {"filesTranslation", true},
-                                     {"frontendTimeout", 500},
-                                     {"keyRequired", !options_.token.empty()},
-                                     {"language",
-                                      {{"source", {{"code", "fr"}, {"name", "French"}}},
-                                       {"target", {{"code", "en"}, {"name", "English"}}}}},
-                                     {"suggestions", false},
-                                     {"supportedFilesFormat", {".txt", ".html"}}})});
+  LibreSettings answer;
+  answer.needs_token = !options_.token.empty();
+  exchange->respond({200, json_text(json_of(answer))});
 }
 
 void Api::libretranslate_file(const Shared& exchange, const Parameters&) {
@@ -133,11 +132,11 @@ void Api::libretranslate_file(const Shared& exchange, const Parameters&) {
   // A proxy that takes the TLS away says so. A client that claims it gets a wrong address, nobody else.
   const bool is_tls = exchange->request().header("x-forwarded-proto") == "https";
   const std::string site = (is_tls ? "https://" : "http://") + exchange->request().header("host");
-  start(exchange, call, [this, exchange, name, site](const std::vector<json>& translations) {
+  start(exchange, call, [this, exchange, name, site](const std::vector<TextAnswer>& translations) {
     const std::string id = random_name();
     {
       const std::lock_guard lock(files_mutex_);
-      files_[id] = {name, translations[0]["text"].get<std::string>()};
+      files_[id] = {name, translations.front().text};
       file_order_.push_back(id);
       if (file_order_.size() > max_kept_files) {
         files_.erase(file_order_.front());
@@ -145,7 +144,7 @@ void Api::libretranslate_file(const Shared& exchange, const Parameters&) {
       }
     }
     const std::string url = fmt::format("{}/download_file/{}/{}", site, id, encode_url(name));
-    exchange->respond({200, json_text({{"translatedFileUrl", url}})});
+    exchange->respond({200, json_text(json_of(LibreFile{url}))});
   });
 }
 
@@ -202,21 +201,13 @@ void Api::openai(const Shared& exchange, const Parameters&) {
   const std::string model = body.text("model");
   call->model = ready_model(models_.find(model) ? model : "", "");
   call->decode = std::make_shared<DecodeConfig>(call->model.translator->config());
-  const json head = {
-      {"id", "chatcmpl-" + random_name()}, {"created", std::time(nullptr)}, {"model", call->model.name}};
-  const auto usage = [](const TranslateCall& done) {
-    const int64_t read = done.source_tokens(), written = done.target_tokens();
-    return json{{"prompt_tokens", read}, {"completion_tokens", written}, {"total_tokens", read + written}};
-  };
-  if (stream) return stream_openai(exchange, call, head);
-  start(exchange, call, [exchange, head, usage, call](const std::vector<json>& translations) {
-    json answer = head;
-    answer["object"] = "chat.completion";
-    answer["choices"] = {{{"index", 0},
-                          {"message", {{"role", "assistant"}, {"content", translations[0]["text"]}}},
-                          {"finish_reason", "stop"}}};
-    answer["usage"] = usage(*call);
-    exchange->respond({200, json_text(answer)});
+  const ChatHead head{"chatcmpl-" + random_name(), std::time(nullptr), call->model.name};
+  if (stream) return stream_openai(exchange, call, json_of(head));
+  start(exchange, call, [exchange, head, call](const std::vector<TextAnswer>& translations) {
+    ChatChoice choice;
+    choice.message.content = translations.front().text;
+    const ChatAnswer answer{head, {choice}, {call->source_tokens(), call->target_tokens()}};
+    exchange->respond({200, json_text(json_of(answer))});
   });
 }
 
@@ -237,7 +228,8 @@ void Api::stream_openai(const Shared& exchange, const std::shared_ptr<TranslateC
   };
   call->failed = [this, exchange, begun](std::exception_ptr error) {
     if (!*begun) return answer_error(exchange, error);
-    exchange->send("data: {\"error\": {\"message\": \"the translation failed\"}}\n\n");
+    const std::string& path = exchange->request().path;
+    exchange->send("data: " + error_answer(error, path).body(path) + "\n\n");
     exchange->end_stream();
   };
   const auto sent = std::make_shared<size_t>(0);
@@ -248,7 +240,7 @@ void Api::stream_openai(const Shared& exchange, const std::shared_ptr<TranslateC
       send({{"role", "assistant"}, {"content", (*sent > 0 ? "\n" : "") + own->translations[*sent].text()}},
            nullptr);
   };
-  start(exchange, call, [exchange, send](const std::vector<json>&) {
+  start(exchange, call, [exchange, send](const std::vector<TextAnswer>&) {
     send(json::object(), "stop");
     exchange->send("data: [DONE]\n\n");
     exchange->end_stream();

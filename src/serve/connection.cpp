@@ -7,7 +7,8 @@
 #include <mutex>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+
+#include "error_answer.h"
 
 namespace calque {
 namespace {
@@ -242,8 +243,9 @@ void Connection::watch() {
 // For what is not a proper request: an answer, then the end.
 void Connection::refuse(int status, const std::string& message) {
   keep_alive_ = false;
-  write_response({status, nlohmann::json{{"error", {{"message", message}, {"code", status}}}}.dump(
-                              -1, ' ', false, nlohmann::json::error_handler_t::replace)});
+  const std::string target(parser_->get().target());  // empty where not even the first line was read
+  const std::string path = decode_url(target.substr(0, target.find('?')), false);
+  write_response({status, ErrorAnswer{status, message}.body(path)});
 }
 
 void Connection::write_response(HttpResponse response) {

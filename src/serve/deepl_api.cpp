@@ -5,31 +5,33 @@
 
 #include "api_json.h"
 #include "calque/base/text.h"
+#include "compatible_answers.h"
 #include "translate_call.h"
 
 namespace calque {
 
-using nlohmann::json;
-
 namespace {
 
-json glossary_json(const StoredGlossary& glossary) {
-  return {{"glossary_id", glossary.id},
-          {"name", glossary.name},
-          {"ready", true},
-          {"source_lang", "fr"},
-          {"target_lang", "en"},
-          {"creation_time", fmt::format("{:%Y-%m-%dT%H:%M:%S}.000000Z", fmt::gmtime(glossary.created))},
-          {"entry_count", glossary.terms.size()}};
+DeeplGlossary glossary_answer(const StoredGlossary& glossary) {
+  DeeplGlossary answer{glossary.id, glossary.name};
+  answer.creation_time = fmt::format("{:%Y-%m-%dT%H:%M:%S}.000000Z", fmt::gmtime(glossary.created));
+  answer.entry_count = static_cast<int64_t>(glossary.terms.size());
+  return answer;
 }
 
 // A list, or a text with commas.
-std::set<std::string> tag_names(JsonReader& body, const std::string& name) {
-  std::set<std::string> names;
+std::vector<std::string> listed(JsonReader& body, const std::string& name) {
+  std::vector<std::string> all;
   for (const std::string& given : body.texts(name)) {
     std::istringstream parts(given);
-    for (std::string one; std::getline(parts, one, ',');) names.insert(lower_ascii(one));
+    for (std::string one; std::getline(parts, one, ',');) all.push_back(one);
   }
+  return all;
+}
+
+std::set<std::string> tag_names(JsonReader& body, const std::string& name) {
+  std::set<std::string> names;
+  for (const std::string& one : listed(body, name)) names.insert(lower_ascii(one));
   return names;
 }
 
@@ -37,6 +39,23 @@ StoredGlossary known_glossary(const GlossaryStore& store, const std::string& id)
   const auto found = store.find(id);
   if (!found) throw ApiError(404, "no such glossary");
   return *found;
+}
+
+// Of `glossary_id`, or of all `glossary_ids`. Where several have the same term, the first one's counts.
+std::vector<Glossary::Term> wanted_terms(JsonReader& body, const GlossaryStore& store) {
+  std::vector<std::string> ids = listed(body, "glossary_ids");
+  if (const std::string id = body.text("glossary_id"); !id.empty()) {
+    if (!ids.empty()) throw ApiError(400, "glossary_id cannot be combined with glossary_ids", "glossary_ids");
+    ids.push_back(id);
+  }
+  std::vector<Glossary::Term> terms;
+  for (const std::string& id : ids) {
+    const StoredGlossary glossary = known_glossary(store, id);
+    terms.insert(terms.end(), glossary.terms.begin(), glossary.terms.end());
+    if (terms.size() > max_glossary_terms)
+      throw ApiError(413, fmt::format("glossary_ids: at most {} terms", max_glossary_terms), "glossary_ids");
+  }
+  return terms;
 }
 
 // Where sentences may go on over line ends, each text is one line.
@@ -59,8 +78,7 @@ void Api::deepl(const Shared& exchange, const Parameters&) {
     throw ApiError(400, "tag_handling: expected html or xml", "tag_handling");
   if (split != "0" && split != "1" && split != "nonewlines")
     throw ApiError(400, "split_sentences: expected 0, 1 or nonewlines", "split_sentences");
-  if (const std::string id = body.text("glossary_id"); !id.empty())
-    call->glossary = Glossary(known_glossary(glossaries_, id).terms);
+  call->glossary = Glossary(wanted_terms(body, glossaries_));
   if (!handling.empty()) {
     call->add_markup({handling == "html", tag_names(body, "splitting_tags"), tag_names(body, "ignore_tags")});
   } else if (split != "1") {
@@ -70,14 +88,10 @@ void Api::deepl(const Shared& exchange, const Parameters&) {
   auto decode = std::make_shared<DecodeConfig>(call->model.translator->config());
   decode->split_sentences = split != "0";
   call->decode = decode;
-  start(exchange, call, [exchange, call](const std::vector<json>& translations) {
-    json all = json::array();
-    for (size_t i = 0; i < translations.size(); ++i)
-      all.push_back({{"detected_source_language", "FR"},
-                     {"text", translations[i]["text"]},
-                     {"billed_characters", 0},
-                     {"model_type_used", "quality_optimized"}});
-    exchange->respond({200, json_text({{"translations", all}})});
+  start(exchange, call, [exchange](const std::vector<TextAnswer>& translations) {
+    DeeplTranslations answer;
+    for (const TextAnswer& one : translations) answer.translations.push_back({one.text});
+    exchange->respond({200, json_text(json_of(answer))});
   });
 }
 
@@ -85,15 +99,14 @@ void Api::deepl_languages(const Shared& exchange, const Parameters&) {
   const auto& query = exchange->request().query;
   const auto type = query.find("type");
   const bool is_target = type != query.end() && type->second == "target";
-  const json source = json::array({{{"language", "FR"}, {"name", "French"}}});
-  const json target =
-      json::array({{{"language", "EN-GB"}, {"name", "English (British)"}, {"supports_formality", false}},
-                   {{"language", "EN-US"}, {"name", "English (American)"}, {"supports_formality", false}}});
-  exchange->respond({200, json_text(is_target ? target : source)});
+  const std::vector<DeeplLanguage> source = {{"FR", "French"}},
+                                   target = {{"EN-GB", "English (British)", false},
+                                             {"EN-US", "English (American)", false}};
+  exchange->respond({200, json_text(json_of(is_target ? target : source))});
 }
 
 void Api::deepl_usage(const Shared& exchange, const Parameters&) {
-  exchange->respond({200, json_text({{"character_count", 0}, {"character_limit", 1'000'000'000'000}})});
+  exchange->respond({200, json_text(json_of(DeeplUsage{}))});
 }
 
 void Api::deepl_add_glossary(const Shared& exchange, const Parameters&) {
@@ -105,17 +118,18 @@ void Api::deepl_add_glossary(const Shared& exchange, const Parameters&) {
   if (format != "tsv" && format != "csv")
     throw ApiError(400, "entries_format: expected tsv or csv", "entries_format");
   const auto terms = parse_terms(body.required_text("entries"), format == "tsv" ? '\t' : ',');
-  exchange->respond({201, json_text(glossary_json(glossaries_.add(name, terms)))});
+  exchange->respond({201, json_text(json_of(glossary_answer(glossaries_.add(name, terms))))});
 }
 
 void Api::deepl_list_glossaries(const Shared& exchange, const Parameters&) {
-  json all = json::array();
-  for (const StoredGlossary& one : glossaries_.list()) all.push_back(glossary_json(one));
-  exchange->respond({200, json_text({{"glossaries", all}})});
+  DeeplGlossaries answer;
+  for (const StoredGlossary& one : glossaries_.list()) answer.glossaries.push_back(glossary_answer(one));
+  exchange->respond({200, json_text(json_of(answer))});
 }
 
 void Api::deepl_show_glossary(const Shared& exchange, const Parameters& parameters) {
-  exchange->respond({200, json_text(glossary_json(known_glossary(glossaries_, parameters.at("id"))))});
+  exchange->respond(
+      {200, json_text(json_of(glossary_answer(known_glossary(glossaries_, parameters.at("id")))))});
 }
 
 void Api::deepl_glossary_entries(const Shared& exchange, const Parameters& parameters) {

@@ -41,21 +41,31 @@ double highest(const std::string& name, double value) {
   return name == "alpha" ? 0.1 : std::max(40.0, 2 * value);
 }
 
+ParameterAnswer parameter_answer(const std::string& name, const ExperimentParameter& parameter) {
+  ParameterAnswer answer;
+  answer.name = name;
+  answer.value = parameter.value;
+  const bool is_small = parameter.value < 0.1;
+  answer.low = is_small ? 1e-8 : name == "n" || name == "samples" ? 2.0 : name == "sentences" ? 1.0 : 0.0;
+  answer.high = highest(name, parameter.value);
+  answer.is_integer = name == "n" || name == "samples" || name == "sentences" || name == "bleu";
+  answer.is_logarithmic = is_small || name == "samples";
+  answer.meaning = parameter.meaning;
+  return answer;
+}
+
 }  // namespace
 
 void Api::list_runs(const Shared& exchange, const Parameters&) {
-  json runs = json::array(), comparisons = json::array();
-  for (const RunSummary& run : calque::list_runs(options_.runs)) {
-    runs.push_back(run.to_json());
-    runs.back()["has_report"] = fs::exists(options_.runs / run.name / "report.html");
-  }
+  RunsAnswer answer;
+  for (const RunSummary& run : calque::list_runs(options_.runs))
+    answer.runs.push_back({run, fs::exists(options_.runs / run.name / "report.html")});
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(options_.runs / "comparisons", ignored)) {
-    if (!fs::exists(entry.path() / "report.html")) continue;
     const std::string name = entry.path().filename().string();
-    comparisons.push_back({{"name", name}, {"title", name}});
+    if (fs::exists(entry.path() / "report.html")) answer.comparisons.push_back({name, name});
   }
-  exchange->respond({200, json_text({{"runs", runs}, {"comparisons", comparisons}})});
+  exchange->respond({200, json_text(json_of(answer))});
 }
 
 void Api::show_run(const Shared& exchange, const Parameters& parameters) {
@@ -64,18 +74,16 @@ void Api::show_run(const Shared& exchange, const Parameters& parameters) {
   const auto& query = exchange->request().query;
   const auto after = query.contains("after") ? parse_count(query.at("after")) : std::optional<int64_t>(-1);
   if (!after) throw ApiError(400, "after: expected a step", "after");
-  json metrics = json::array();
+  RunAnswer answer;
+  answer.name = parameters.at("name");
   for (const json& line : read_metrics(run / "metrics.jsonl")) {
-    if (line.value("step", int64_t{0}) > *after) metrics.push_back(line);
+    if (line.value("step", int64_t{0}) > *after) answer.metrics.push_back({line});
   }
-  std::string state;
   for (const RunSummary& one : calque::list_runs(options_.runs)) {
-    if (one.name == parameters.at("name")) state = one.state;
+    if (one.name == answer.name) answer.state = one.state;
   }
-  exchange->respond({200, json_text({{"name", parameters.at("name")},
-                                     {"state", state},
-                                     {"config", read_file(run / "config.yaml")},
-                                     {"metrics", metrics}})});
+  answer.config = read_file(run / "config.yaml");
+  exchange->respond({200, json_text(json_of(answer))});
 }
 
 void Api::run_report(const Shared& exchange, const Parameters& parameters) {
@@ -88,29 +96,16 @@ void Api::comparison_report(const Shared& exchange, const Parameters& parameters
 }
 
 void Api::list_experiments(const Shared& exchange, const Parameters&) {
-  json all = json::array();
+  ExperimentsAnswer answer;
   for (const Experiment& one : all_experiments()) {
-    json parameters = json::array();
-    for (const auto& [name, parameter] : one.parameters) {
-      const bool small = parameter.value < 0.1;
-      parameters.push_back(
-          {{"name", name},
-           {"value", parameter.value},
-           {"low", small                              ? 1e-8
-                   : name == "n" || name == "samples" ? 2.0
-                   : name == "sentences"              ? 1.0
-                                                      : 0.0},
-           {"high", highest(name, parameter.value)},
-           {"integer", name == "n" || name == "samples" || name == "sentences" || name == "bleu"},
-           {"log", small || name == "samples"},
-           {"meaning", parameter.meaning}});
-    }
-    all.push_back({{"name", one.name},
-                   {"summary", one.summary},
-                   {"needs_model", one.needs_model},
-                   {"parameters", parameters}});
+    ListedExperiment& listed = answer.experiments.emplace_back();
+    listed.name = one.name;
+    listed.summary = one.summary;
+    listed.needs_model = one.needs_model;
+    for (const auto& [name, parameter] : one.parameters)
+      listed.parameters.push_back(parameter_answer(name, parameter));
   }
-  exchange->respond({200, json_text({{"experiments", all}})});
+  exchange->respond({200, json_text(json_of(answer))});
 }
 
 void Api::show_experiment(const Shared& exchange, const Parameters& parameters) {
@@ -140,14 +135,8 @@ void Api::show_experiment(const Shared& exchange, const Parameters& parameters) 
       set.push_back(fmt::format("{}={}", key, value.dump()));
     }
   }
-  const ExperimentResult result = run_experiment(name, set, options);
-  json answer = to_json(name, result);
-  answer["explanation"] = result.explanation;
-  answer["holds"] = result.holds();
-  answer["figures"] = json::array();
-  for (const Figure& figure : result.figures)
-    answer["figures"].push_back({{"name", figure.name}, {"title", figure.title}, {"html", figure.html}});
-  exchange->respond({200, json_text(answer)});
+  const ExperimentAnswer answer{name, run_experiment(name, set, options)};
+  exchange->respond({200, json_text(json_of(answer))});
 }
 
 }  // namespace calque

@@ -13,7 +13,6 @@
 
 namespace calque {
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 int64_t weight_bytes(const Decoder& decoder) {
   const int64_t count = decoder.parameter_count();
@@ -21,22 +20,6 @@ int64_t weight_bytes(const Decoder& decoder) {
   return precision == WeightPrecision::int8       ? count
          : precision == WeightPrecision::bfloat16 ? 2 * count
                                                   : 4 * count;
-}
-
-json ServedModel::to_json() const {
-  json all = {{"name", name},
-              {"state", name_of(state)},
-              {"precision", name_of(precision)},
-              {"bleu", bleu ? json(*bleu) : json()},
-              {"bleu_on", bleu ? json(bleu_on) : json()}};
-  if (state == ModelState::failed) all["error"] = error;
-  if (state != ModelState::ready) return all;
-  const Decoder& decoder = translator->decoder();
-  all["parameters"] = decoder.parameter_count();
-  all["bytes"] = weight_bytes(decoder);
-  all["layers"] = decoder.config().layers;
-  all["heads"] = decoder.config().heads;
-  return all;
 }
 
 ServedModels::ServedModels(fs::path runs, std::vector<WeightPrecision> precisions,

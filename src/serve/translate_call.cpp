@@ -7,8 +7,6 @@
 
 namespace calque {
 
-using nlohmann::json;
-
 namespace {
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -108,40 +106,50 @@ std::string Api::TranslateCall::text_so_far(size_t text) const {
   return all;
 }
 
-json Api::TranslateCall::to_json(size_t text) const {
-  json segments = json::array();
-  std::string joined;
-  const size_t first = first_line[text], last = first_line[text + 1];
-  for (size_t line = first; line < last; ++line) {
-    joined += (line > first ? "\n" : "") + translations[line].text();
-    add_segments(segments, static_cast<int64_t>(line - first), *model.translator, translations[line],
-                 options);
-  }
-  if (!markup.empty()) {
-    std::vector<AlignedText> aligned;
-    for (size_t line = first; line < last; ++line) {
-      const bool has_tags = markup[text].has_tags(line - first);
-      aligned.push_back(has_tags
-                            ? align(*model.translator, translations[line], translations[line].best.front())
-                            : AlignedText{{translations[line].text()}});
+// Joins the rank-th best translation of each line, or its last where it has fewer.
+CandidateAnswer Api::TranslateCall::candidate(size_t text, size_t rank) const {
+  CandidateAnswer joined;
+  std::vector<AlignedText> aligned;  // where there is markup
+  const size_t first = first_line[text];
+  for (size_t line = first; line < first_line[text + 1]; ++line) {
+    const Translation& translation = translations[line];
+    const TranslatedText& chosen = translation.best[std::min(rank, translation.best.size() - 1)];
+    joined.score += chosen.score;
+    joined.log_probability += chosen.log_probability;
+    joined.complete = joined.complete && chosen.complete;
+    if (markup.empty()) {
+      joined.text += (line > first ? "\n" : "") + chosen.text;
+    } else {
+      aligned.push_back(markup[text].has_tags(line - first) ? align(*model.translator, translation, chosen)
+                                                            : AlignedText{{chosen.text}});
     }
-    joined = markup[text].join(aligned);
   }
-  json answer = {{"text", joined}, {"segments", std::move(segments)}};
-  if (last - first == 1) {
-    const auto with_tags = [&](const TranslatedText& one) {
-      const bool has_tags = !markup.empty() && markup[text].has_tags(0);
-      return markup.empty() ? one.text
-                            : markup[text].join({has_tags ? align(*model.translator, translations[first], one)
-                                                          : AlignedText{{one.text}}});
-    };
-    for (const TranslatedText& one : translations[first].best)
-      answer["nbest"].push_back({{"text", with_tags(one)},
-                                 {"score", one.score},
-                                 {"log_probability", one.log_probability},
-                                 {"complete", one.complete}});
+  if (!markup.empty()) joined.text = markup[text].join(aligned);
+  return joined;
+}
+
+TextAnswer Api::TranslateCall::answer_of(size_t text, const std::function<void()>& check) const {
+  TextAnswer answer;
+  size_t ranks = 1;
+  for (size_t line = first_line[text]; line < first_line[text + 1]; ++line) {
+    add_segments(answer.segments, static_cast<int64_t>(line - first_line[text]), *model.translator,
+                 translations[line], options);
+    ranks = std::max(ranks, translations[line].best.size());
   }
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    check();
+    CandidateAnswer one = candidate(text, rank);
+    const bool repeated = std::any_of(answer.nbest.begin(), answer.nbest.end(),
+                                      [&](const CandidateAnswer& other) { return other.text == one.text; });
+    if (!repeated) answer.nbest.push_back(std::move(one));
+  }
+  answer.text = answer.nbest.front().text;
   return answer;
+}
+
+TranslateFacts Api::TranslateCall::facts() const {
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+  return {model.name, model.precision, time.count()};
 }
 
 }  // namespace calque

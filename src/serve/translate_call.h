@@ -1,6 +1,7 @@
 // TranslateCall: what a request wants translated, and what has come of it so far.
 #pragma once
 
+#include <chrono>
 #include <exception>
 #include <functional>
 #include <map>
@@ -31,6 +32,7 @@ struct Api::TranslateCall {
   std::vector<Translation> translations;
   std::map<size_t, std::string> unfinished;
   std::vector<size_t> first_line;  // of each text, and one more
+  const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
 
   void add_markup(const MarkupOptions& markup_options) {
     for (const std::string& text : texts) markup.emplace_back(text, markup_options);
@@ -41,7 +43,12 @@ struct Api::TranslateCall {
   int64_t source_tokens() const, target_tokens() const;
   size_t text_of(size_t line) const;
   std::string text_so_far(size_t text) const;
-  nlohmann::json to_json(size_t text) const;
+  // `check` is called now and then while it is made, and may throw.
+  TextAnswer answer_of(size_t text, const std::function<void()>& check) const;
+  TranslateFacts facts() const;
+
+ private:
+  CandidateAnswer candidate(size_t text, size_t rank) const;
 };
 
 }  // namespace calque

@@ -43,11 +43,11 @@ class RunningServer {
     thread_.join();
   }
 
-  // A connection on which a GET request was sent.
-  asio::ip::tcp::socket connect() {
+  // A connection on which a request was sent.
+  asio::ip::tcp::socket connect(const std::string& request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") {
     asio::ip::tcp::socket socket(io_);
     socket.connect({asio::ip::make_address("127.0.0.1"), server_.port()});
-    asio::write(socket, asio::buffer(std::string("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")));
+    asio::write(socket, asio::buffer(request));
     return socket;
   }
 
@@ -108,6 +108,22 @@ TEST(HttpServer, ALaterChunkReplacesAnUnsentOneOfTheSameKey) {
   });
   auto client = server.connect();
   EXPECT_TRUE(read_body(client) == long_one + "newend");
+}
+
+TEST(HttpServer, ARefusalHasTheFormThatTheClientReads) {
+  HttpOptions options;
+  options.max_body_bytes = 10;
+  RunningServer server(options, [](const std::shared_ptr<Exchange>&) {});
+  const auto refusal_of = [&](const std::string& path) {
+    const std::string head = " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 11\r\n\r\n";
+    auto client = server.connect("POST " + path + head);
+    return nlohmann::json::parse(read_body(client));
+  };
+  const std::string message = "the body is larger than 10 bytes";
+  EXPECT_EQ(refusal_of("/v1/translate")["error"],
+            nlohmann::json::object({{"message", message}, {"code", 413}}));
+  EXPECT_EQ(refusal_of("/v2/translate?a=b"), nlohmann::json::object({{"message", message}}));
+  EXPECT_EQ(refusal_of("/translate"), nlohmann::json::object({{"error", message}}));
 }
 
 TEST(HttpServer, UrlsAreDecoded) {

@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
-"""The clients that people have, unmodified, against `calque serve`: libretranslatepy, deepl, openai; and schemathesis, which
-makes requests from /openapi.json. Skipped where tools/setup --tests has not installed them."""
+"""The clients that people have, unmodified, against `calque serve`: libretranslatepy, deepl, openai; npm's translate, deepl-node
+and openai (tests/serve/clients); and schemathesis, which makes requests from /openapi.json. Skipped where tools/setup --tests has
+not installed them."""
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-FOLDER = pathlib.Path(__file__).resolve().parents[2] / ".deps" / "clients"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDER = ROOT / ".deps" / "clients"
+NPM_FOLDER = ROOT / "tests" / "serve" / "clients"
 if not (FOLDER / "complete").exists():
     print("clients_test: skipped: the clients are not installed; tools/setup --tests does that")
     sys.exit(77)
@@ -21,6 +26,7 @@ import openai  # noqa: E402
 from server import Server  # noqa: E402
 
 SENTENCE = "Le chat dort sur la chaise."
+TOKEN = "long-enough-token"
 
 
 class ClientsTest(unittest.TestCase):
@@ -29,10 +35,16 @@ class ClientsTest(unittest.TestCase):
         cls.server = Server()
         cls.url = f"http://127.0.0.1:{cls.server.port}"
         cls.expected = cls.server.call("POST", "/v1/translate", {"text": SENTENCE})[1]["translations"][0]["text"]
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(TOKEN)
+            file.flush()
+            cls.guarded = Server("--token", file.name)
+        cls.guarded_url = f"http://127.0.0.1:{cls.guarded.port}"
 
     @classmethod
     def tearDownClass(cls):
         cls.server.stop()
+        cls.guarded.stop()
 
     def test_libretranslate(self):
         client = libretranslatepy.LibreTranslateAPI(self.url + "/")
@@ -73,9 +85,17 @@ class ClientsTest(unittest.TestCase):
         with self.assertRaises(openai.BadRequestError):
             client.chat.completions.create(model="base", messages=[])
 
+    @unittest.skipUnless(shutil.which("node") and (NPM_FOLDER / "node_modules" / "deepl-node").exists(),
+                         "npm's clients are not installed; tools/setup --tests does that")
+    def test_npm_clients(self):
+        done = subprocess.run(["node", "--test", "clients_test.mjs"], cwd=NPM_FOLDER, capture_output=True, text=True, timeout=240, env={
+            **os.environ, "CALQUE_URL": self.url, "CALQUE_GUARDED_URL": self.guarded_url, "CALQUE_TOKEN": TOKEN})
+        self.assertEqual(done.returncode, 0, done.stdout[-8000:] + done.stderr[-2000:])
+
     def test_requests_made_from_the_description(self):
         done = subprocess.run([FOLDER / "bin" / "schemathesis", "run", self.url + "/openapi.json", "--max-examples", "15",
-                               "--seed", "1", "--checks", "not_a_server_error,response_schema_conformance", "--phases",
+                               "--seed", "1", "--checks", "not_a_server_error,response_schema_conformance,status_code_conformance,"
+                               "content_type_conformance", "--phases",
                                "examples,coverage,fuzzing", "--generation-deterministic"], capture_output=True, text=True, timeout=240)
         self.assertEqual(done.returncode, 0, done.stdout[-4000:] + done.stderr[-2000:])
 

@@ -43,6 +43,8 @@ struct ApiError : std::runtime_error {
 // Thrown to end work that nobody waits for any more.
 struct ClientLeft {};
 
+struct TextAnswer;  // what a text's translation is answered with
+
 class Api {
  public:
   Api(Engine& engine, ServedModels& models, ApiOptions options);
@@ -56,9 +58,11 @@ class Api {
   struct Route {
     std::string method, path, summary;
     void (Api::*call)(const Shared& exchange, const Parameters& parameters);
-    bool is_open = false;        // needs no token
-    bool in_background = false;  // takes a while, and waits for others of its kind
-    nlohmann::json body = {};    // its schema
+    nlohmann::json answers;        // where all is well: by status, as OpenAPI describes them
+    nlohmann::json body = {};      // the request's schema
+    std::vector<int> errors = {};  // statuses, besides those of any route
+    bool is_open = false;          // needs no token
+    bool in_background = false;    // takes a while, and waits for others of its kind
   };
   struct TranslateCall;
 
@@ -72,6 +76,10 @@ class Api {
   void answer_error(const Shared& exchange, std::exception_ptr error);
   ServedModel ready_model(const std::string& name, const std::string& precision);
   static std::vector<Route> all_routes(const std::vector<std::string>& precisions);
+  static std::vector<Route> native_routes(const std::vector<std::string>& precisions);
+  static std::vector<Route> compatible_routes();
+  static std::vector<int> error_statuses(const Route& route);
+  static nlohmann::json describe(const Route& route);
 
   // Native
   void page(const Shared& exchange, const Parameters&);
@@ -80,6 +88,7 @@ class Api {
   void openapi(const Shared& exchange, const Parameters&);
   void list_models(const Shared& exchange, const Parameters&);
   void add_model(const Shared& exchange, const Parameters&);
+  void show_model(const Shared& exchange, const Parameters& parameters);
   void remove_model(const Shared& exchange, const Parameters& parameters);
   void translate(const Shared& exchange, const Parameters&);
   void attention(const Shared& exchange, const Parameters&);
@@ -111,8 +120,12 @@ class Api {
   void stream_openai(const Shared& exchange, const std::shared_ptr<TranslateCall>& call,
                      const nlohmann::json& head);
 
-  using TextsDone = std::function<void(std::vector<nlohmann::json> translations)>;
+  using TextsDone = std::function<void(std::vector<TextAnswer> translations)>;
   void start(const Shared& exchange, std::shared_ptr<TranslateCall> call, TextsDone done);
+  void check_call(const TranslateCall& call) const;
+  void force_glossary(TranslateCall& call, const TranslationTask& like, const std::function<void()>& check);
+  void fail(const Shared& exchange, const TranslateCall& call, std::exception_ptr error);
+  void stream_translation(const Shared& exchange, const std::shared_ptr<TranslateCall>& call);
 
   Engine& engine_;
   ServedModels& models_;

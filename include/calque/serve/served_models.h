@@ -33,8 +33,6 @@ struct ServedModel {
   std::shared_ptr<Translator> translator = {};  // once it is ready
   std::optional<double> bleu = {};              // of the run's test set, or its newest evaluation
   std::string bleu_on = {};                     // the test set, and its size
-
-  nlohmann::json to_json() const;
 };
 
 struct NameTaken : UserError {

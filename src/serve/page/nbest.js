@@ -22,8 +22,7 @@ export function setUpNbest(panes) {
     const shown = panes.filter((pane) => !pane.hidden);
     const focused = byId("nbest").contains(document.activeElement) ? document.activeElement.textContent : null;
     const lists = shown.map((pane) => listOf(pane, shown.length > 1)).filter(Boolean);
-    const none = element("p", { class: "quiet", text: panes[0].translation ? t("nbestOneLine") : "" });
-    byId("nbest").replaceChildren(...(lists.length ? lists : [none]));
+    byId("nbest").replaceChildren(...lists);
     // The list was drawn anew under the focus.
     const again = focused && [...byId("nbest").querySelectorAll("button")].find((one) => one.textContent === focused);
     if (again) again.focus();

@@ -93,7 +93,6 @@ const phrases = {
   nbest: ["Autres traductions", "Other translations"],
   nbestOf: ["Autres traductions de {model}", "Other translations by {model}"],
   nbestNote: ["score du modèle ; plus haut, meilleur", "the model’s score; higher is better"],
-  nbestOneLine: ["Pour un texte d’une seule ligne.", "For texts of a single line."],
   score: ["score {n}", "score {n}"],
 
   reference: ["Comparer à une référence", "Score against a reference"],

@@ -149,12 +149,18 @@ export class TargetPane {
     announce(t("translated", { text: this.translation.segments[s].text }));
   }
 
-  // Another of the n-best translations; where the text is a single segment, with its words' certainties.
+  // Another of the n-best translations; where the text is a single segment, with its words' certainties. Of several,
+  // lines that stay as they are keep theirs.
   async adopt(text) {
     const [segment, ...more] = this.original.segments;
     if (more.length || !segment) {
-      const words = text.split(" ").map((one) => ({ text: one, probability: null }));
-      this.show({ ...this.original, text, segments: [{ line: 0, source: this.source, text, words }] }, this.original);
+      const segments = text.split("\n").flatMap((made, line) => {
+        const own = this.original.segments.filter((one) => one.line === line);
+        if (!made || own.map((one) => one.text).join(" ") === made) return own;
+        const words = made.split(" ").map((one) => ({ text: one, probability: null }));
+        return [{ line, source: own.map((one) => one.source).join(" "), text: made, words }];
+      });
+      this.show({ ...this.original, text, segments }, this.original);
       return;
     }
     this.replaceSegment(0, [{ ...segment, text, words: undefined, attention: undefined }]);

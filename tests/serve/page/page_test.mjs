@@ -237,6 +237,17 @@ pageTest("the n-best list has scores and takes another translation over", async 
   assert.equal(await entries.nth(1).getAttribute("aria-current"), "true");
 });
 
+pageTest("the n-best list of several lines takes one over, line by line", async (page) => {
+  await translate(page, `${sentence}\n${other}`);
+  const entries = page.locator(".nbest-entry");
+  assert.ok(await entries.count() > 1);
+  const second = await page.locator(".nbest-text").nth(1).textContent();
+  assert.equal(second.split("\n").length, 2);
+  await entries.nth(1).click();
+  assert.equal(await translated(page), second);
+  assert.equal(await entries.nth(1).getAttribute("aria-current"), "true");
+});
+
 pageTest("two models side by side: differences marked, both scored against a reference", async (page) => {
   const first = await translate(page, other);
   await page.click("#compare");

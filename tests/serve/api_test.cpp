@@ -1,0 +1,309 @@
+#include "calque/serve/api.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <future>
+#include <set>
+
+#include "../../src/serve/api_json.h"
+#include "checkpoint/small_checkpoint.h"
+#include "schema_check.h"
+#include "temporary_folder.h"
+
+namespace calque {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::HasSubstr;
+
+// An exchange without a connection: it keeps the answer.
+class KeptExchange : public Exchange {
+ public:
+  explicit KeptExchange(HttpRequest request) : request_(std::move(request)) {}
+
+  const HttpRequest& request() const override { return request_; }
+  void respond(HttpResponse response) override { answer_.set_value(std::move(response)); }
+  void begin_stream(HttpResponse head) override { streamed_ = std::move(head); }
+  void send(std::string chunk, const std::string&) override { streamed_.body += chunk; }
+  void end_stream() override { answer_.set_value(streamed_); }
+  void on_gone(std::function<void()>) override {}
+
+  HttpResponse wait() { return answer_.get_future().get(); }
+
+ private:
+  const HttpRequest request_;
+  HttpResponse streamed_;
+  std::promise<HttpResponse> answer_;
+};
+
+struct Question {
+  std::string method, route;
+  std::string path = {};  // empty: the route's
+  std::string body = {};
+  int status = 200;
+  std::map<std::string, std::string> headers = {};
+};
+
+class ApiTest : public testing::Test {
+ protected:
+  ApiTest() {
+    models_.add(own_checkpoint(folder_).string());
+    models_.wait_until_loaded();
+    fs::create_directories(folder_ / "runs/one");
+    fs::create_directories(folder_ / "runs/comparisons/two");
+    folder_.write("runs/one/config.yaml", "run: one\n");
+    folder_.write("runs/one/metrics.jsonl", "{\"step\": 5, \"loss\": 1.5}\n");
+    folder_.write("runs/one/report.html", "<p>");
+    folder_.write("runs/comparisons/two/report.html", "<p>");
+    document_ = json::parse(ask({"GET", "/openapi.json"}).body);
+  }
+
+  HttpResponse ask(const Question& question) {
+    const std::string target = question.path.empty() ? question.route : question.path;
+    HttpRequest request;
+    request.method = question.method;
+    request.path = target.substr(0, target.find('?'));
+    if (target.find('?') != std::string::npos)
+      request.query = parse_query(target.substr(target.find('?') + 1));
+    request.headers = question.headers;
+    request.headers.emplace("host", "localhost");
+    request.headers.emplace("authorization", "Bearer token");
+    request.body = question.body;
+    request.client = "test";
+    const auto exchange = std::make_shared<KeptExchange>(std::move(request));
+    api_.handle(exchange);
+    return exchange->wait();
+  }
+
+  // The answer to a question, which has to be as the description of its route says.
+  json checked(const Question& question) {
+    const HttpResponse answer = ask(question);
+    const std::string name = lower_ascii(question.method) + " " + question.route;
+    EXPECT_EQ(answer.status, question.status) << name << ": " << answer.body;
+    if (answer.status < 400) answered_.insert(name);
+    const json& responses =
+        document_.at("paths").at(question.route).at(lower_ascii(question.method)).at("responses");
+    const std::string status = std::to_string(answer.status);
+    if (!responses.contains(status)) {
+      ADD_FAILURE() << name << ": status " << status << " is not described";
+      return {};
+    }
+    if (!responses.at(status).contains("content")) {
+      EXPECT_EQ(answer.body, "") << name;
+      return {};
+    }
+    const std::string type = answer.content_type.substr(0, answer.content_type.find(';'));
+    const json& content = responses.at(status).at("content");
+    if (!content.contains(type)) {
+      ADD_FAILURE() << name << ": " << type << " is not described";
+      return {};
+    }
+    if (type != "application/json") return answer.body;
+    const json value = json::parse(answer.body);
+    EXPECT_EQ(SchemaCheck(document_).difference(value, content.at(type).at("schema")), "") << name;
+    return value;
+  }
+
+  json translations(const json& body) {
+    return checked({"POST", "/v1/translate", "", body.dump()}).at("translations");
+  }
+
+  static ApiOptions options_of(const TemporaryFolder& folder) {
+    ApiOptions options;
+    options.token = "token";
+    options.runs = folder / "runs";
+    return options;
+  }
+
+  const TemporaryFolder folder_;
+  ServedModels models_{folder_ / "runs", {WeightPrecision::float32, WeightPrecision::bfloat16}};
+  Engine engine_{1000};
+  Api api_{engine_, models_, options_of(folder_)};
+  json document_;
+  std::set<std::string> answered_;  // routes, with success
+};
+
+std::string filled(std::string route) {
+  for (const char* part : {"{name}", "{id}"}) {
+    const size_t at = route.find(part);
+    if (at != std::string::npos) route.replace(at, std::strlen(part), "none");
+  }
+  return route;
+}
+
+// The request to load a model.
+std::string to_load(const fs::path& checkpoint) {
+  json body;
+  body["model"] = checkpoint.string();
+  return body.dump();
+}
+
+}  // namespace
+
+TEST_F(ApiTest, EveryRouteAnswersAsItsDescriptionSays) {
+  const std::string other = to_load(folder_ / "other"), broken = to_load(folder_ / "broken");
+  for (const char* name : {"other", "broken"})
+    fs::copy(folder_ / "own", folder_ / name, fs::copy_options::recursive);
+  folder_.write("broken/model.safetensors", "?");
+  for (const Question& question : std::vector<Question>{
+           {"GET", "/"},
+           {"GET", "/v1/health"},
+           {"GET", "/metrics"},
+           {"GET", "/openapi.json"},
+           {"POST", "/v1/models", "", other, 202},
+           {"POST", "/v1/models", "", other, 409},
+           {"POST", "/v1/models", "", broken, 202},
+           {"GET", "/v1/models"},
+           {"POST", "/v1/attention", "", R"({"source": "Oui.", "target": "Yes.", "layer": 0})"},
+           {"POST", "/v1/alternatives", "", R"({"source": "Oui.", "count": 3})"},
+           {"POST", "/v1/evaluate", "", R"({"source": ["Oui.", ""], "reference": ["Yes.", ""]})"},
+           {"GET", "/v1/runs"},
+           {"GET", "/v1/runs/{name}", "/v1/runs/one?after=2"},
+           {"GET", "/v1/runs/{name}/report", "/v1/runs/one/report"},
+           {"GET", "/v1/comparisons/{name}", "/v1/comparisons/two"},
+           {"GET", "/v1/experiments"},
+           {"POST", "/v1/experiments/{name}", "/v1/experiments/worked-example", "{}"},
+           {"GET", "/languages"},
+           {"POST", "/detect", "", R"({"q": "Où ?"})"},
+           {"GET", "/frontend/settings"},
+           {"GET", "/v2/languages"},
+           {"GET", "/v2/languages", "/v2/languages?type=target"},
+           {"GET", "/v2/usage"},
+       })
+    checked(question);
+  for (const char* body :
+       {R"({"text": []})", R"({"text": ["Oui.", "Le chat.\nLa gare.", ""], "nbest": 3, "attention": true})",
+        R"({"text": "Oui.", "words": true, "scores": true, "glossary": {"oui": "yes"}})",
+        R"({"text": "<p>Le <b>chat</b>.</p><hr>", "format": "html"})", R"({"text": "Oui.", "stream": true})"})
+    checked({"POST", "/v1/translate", "", body});
+  for (const char* body : {R"({"q": "Oui.", "alternatives": 2})",
+                           R"({"q": ["Oui.", "Non."], "alternatives": 2})", R"({"q": []})"})
+    checked({"POST", "/translate", "", body});
+  for (const char* stream : {"true", "false"})
+    checked(
+        {"POST", "/v1/chat/completions", "",
+         std::string(R"({"messages": [{"role": "user", "content": "Oui."}], "stream": )") + stream + "}"});
+  models_.wait_until_loaded();
+  EXPECT_EQ(checked({"GET", "/v1/models"})["models"][2]["state"], "failed");
+  checked({"POST", "/v1/translate", "", R"({"text": "Oui.", "model": "broken"})", 503});
+  checked({"GET", "/v1/models/{name}", "/v1/models/other"});
+  checked({"DELETE", "/v1/models/{name}", "/v1/models/other"});
+  checked({"POST", "/v2/translate", "", R"({"text": ["Oui.", "Non."], "target_lang": "EN-GB"})"});
+  const json glossary =
+      checked({"POST", "/v2/glossaries", "", R"({"name": "n", "entries": "oui\tyes"})", 201});
+  const std::string id = "/v2/glossaries/" + glossary.value("glossary_id", "");
+  checked({"GET", "/v2/glossaries"});
+  checked({"GET", "/v2/glossaries/{id}", id});
+  checked({"GET", "/v2/glossaries/{id}/entries", id + "/entries"});
+  checked({"DELETE", "/v2/glossaries/{id}", id, "", 204});
+  const std::string file =
+      "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nOui.\r\n--x--\r\n";
+  const json sent = checked(
+      {"POST", "/translate_file", "", file, 200, {{"content-type", "multipart/form-data; boundary=x"}}});
+  const std::string url = sent.value("translatedFileUrl", "");
+  checked({"GET", "/download_file/{id}/{name}", url.substr(std::string("http://localhost").size())});
+  for (const auto& [path, methods] : document_.at("paths").items()) {
+    for (const auto& [method, operation] : methods.items())
+      EXPECT_TRUE(answered_.contains(method + " " + path)) << method << " " << path << " is not tested";
+  }
+}
+
+TEST_F(ApiTest, ErrorsAreAsTheDescriptionSays) {
+  for (const auto& [route, methods] : document_.at("paths").items()) {
+    for (const auto& [name, operation] : methods.items()) {
+      const std::string method = name == "get" ? "GET" : name == "post" ? "POST" : "DELETE";
+      Question question{method, route, filled(route)};
+      const bool is_deepl = route.starts_with("/v2/");
+      EXPECT_FALSE(is_deepl && operation.at("responses").contains("401")) << route;
+      if (is_deepl || operation.at("responses").contains("401")) {
+        question.status = is_deepl ? 403 : 401;
+        question.headers = {{"authorization", "Bearer wrong"}};
+        checked(question);
+      }
+      question.status = 403;
+      question.headers = {{"host", "evil.example"}};
+      checked(question);
+      question.headers.clear();
+      if (operation.contains("requestBody")) {
+        question.status = 400;
+        question.body = "{";
+        checked(question);
+      }
+      if (route.find('{') != std::string::npos) {
+        question.status = 404;
+        question.body = "{}";
+        checked(question);
+      }
+    }
+  }
+}
+
+TEST_F(ApiTest, ErrorsHaveTheFormThatEachClientReads) {
+  const auto error = [&](const std::string& route, const char* body) {
+    return checked({"POST", route, "", body, 400});
+  };
+  EXPECT_EQ(error("/v1/translate", R"({"text": 5})"),
+            json::parse(R"({"error": {"message": "text: expected a string or an array of strings",
+                                      "code": 400, "field": "text"}})"));
+  EXPECT_EQ(error("/translate", "{}"), json::parse(R"({"error": "q is missing"})"));
+  EXPECT_EQ(error("/v2/translate", "{}"), json::parse(R"({"message": "text is missing"})"));
+  EXPECT_EQ(error("/v1/chat/completions", "{}"),
+            json::parse(R"({"error": {"message": "messages is missing", "type": "invalid_request_error",
+                                      "param": "messages", "code": null}})"));
+}
+
+TEST_F(ApiTest, NbestOfSeveralLinesJoinsTheCandidatesOfEachLine) {
+  const json whole = translations({{"text", "Le chat dort.\nOù est la gare ?"}, {"nbest", 3}}).at(0);
+  const json first = translations({{"text", "Le chat dort."}, {"nbest", 3}}).at(0).at("nbest"),
+             second = translations({{"text", "Où est la gare ?"}, {"nbest", 3}}).at(0).at("nbest");
+  ASSERT_EQ(whole.at("nbest").size(), std::max(first.size(), second.size()));
+  ASSERT_GT(whole.at("nbest").size(), 1U);
+  EXPECT_EQ(whole.at("text"), whole.at("nbest").at(0).at("text"));
+  const auto text_of = [](const json& one) { return one.at("text").get<std::string>(); };
+  for (size_t rank = 0; rank < whole.at("nbest").size(); ++rank) {
+    const json& joined = whole.at("nbest").at(rank);
+    const json& a = first.at(std::min(rank, first.size() - 1));
+    const json& b = second.at(std::min(rank, second.size() - 1));
+    EXPECT_EQ(text_of(joined), text_of(a) + "\n" + text_of(b));
+    for (const char* sum : {"score", "log_probability"})
+      EXPECT_DOUBLE_EQ(joined.at(sum).get<double>(), a.at(sum).get<double>() + b.at(sum).get<double>())
+          << sum;
+  }
+}
+
+TEST_F(ApiTest, NbestKeepsTheTagsOfAllLines) {
+  const json one =
+      translations({{"text", "<p>Le <b>chat</b> dort.</p><p>Oui.</p>"}, {"format", "html"}, {"nbest", 2}})
+          .at(0);
+  ASSERT_EQ(one.at("nbest").size(), 2U);
+  for (const json& candidate : one.at("nbest")) {
+    const std::string text = candidate.at("text");
+    EXPECT_TRUE(text.starts_with("<p>")) << text;
+    EXPECT_THAT(text, testing::AllOf(HasSubstr("<b>"), HasSubstr("</b>"), HasSubstr("</p><p>")));
+  }
+}
+
+TEST_F(ApiTest, WhatLooksIntoATranslationTakesAPrecision) {
+  const std::vector<std::pair<std::string, std::string>> questions = {
+      {"/v1/attention", R"({"source": "Oui.", "target": "Yes."})"},
+      {"/v1/alternatives", R"({"source": "Oui."})"},
+      {"/v1/evaluate", R"({"source": "Oui.", "reference": "Yes."})"}};
+  for (const auto& [route, body] : questions) {
+    json asked = json::parse(body);
+    for (const char* unknown : {"int8", "int4"}) {
+      asked["precision"] = unknown;
+      EXPECT_EQ(checked({"POST", route, "", asked.dump(), 400})["error"]["field"], "precision") << route;
+    }
+    for (const char* served : {"float32", "bfloat16"}) {
+      asked["precision"] = served;
+      if (ask({"POST", route, "", asked.dump()}).status == 503) models_.wait_until_loaded();
+      checked({"POST", route, "", asked.dump()});
+    }
+  }
+}
+
+}  // namespace calque
