@@ -9,6 +9,7 @@
 #include "calque/base/hash.h"
 #include "calque/kernels/linear.h"
 #include "calque/kernels/padded_pairs.h"
+#include "calque/kernels/residual.h"
 #include "calque/kernels/threads.h"
 #include "calque/model/recompute.h"
 
@@ -94,7 +95,7 @@ torch::Tensor Decoder::run(const torch::Tensor& tokens, const ForwardContext& co
   for (size_t i = 0; i < blocks.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
     const bool last = i + 1 == blocks.size();
-    if (embedding_shortcut.defined()) x = torch::addcmul(x, embedded, embedding_shortcut[layer]);
+    if (embedding_shortcut.defined()) x = add_scaled(x, embedded, embedding_shortcut[layer]);
     if (gradient_checkpointing && torch::GradMode::is_enabled() && needs_gradient(*blocks[i], x)) {
       // Copies the layout: the backward pass comes when this function has returned.
       x = recomputed(

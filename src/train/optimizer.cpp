@@ -19,6 +19,12 @@ constexpr double muon_momentum = 0.95;
 // A matrix that has at least as many columns as rows.
 torch::Tensor wide(const torch::Tensor& x) { return x.size(0) > x.size(1) ? x.t() : x; }
 
+// The gradient with Nesterov momentum.
+torch::Tensor update_of(const Optimizer::MuonPart& part) {
+  part.momentum.mul_(muon_momentum).add_(part.gradient);
+  return part.gradient.add(part.momentum, muon_momentum);
+}
+
 double update_size(const Optimizer::MuonPart& part) {
   const int64_t longer = std::max(part.parameter.size(0), part.parameter.size(1));
   return part.rate * 0.2 * std::sqrt(static_cast<double>(longer));
@@ -120,15 +126,10 @@ void Optimizer::step_muon(double learning_rate) {
     const SingleThreadedLibTorch single_threaded;
     const torch::NoGradGuard no_gradients;  // a setting of each thread
     const MuonPart& part = parts[static_cast<size_t>(unit)];
-    const OrthogonalFactor result = orthogonal_factor(wide(decayed_update(part)), config_.muon_method);
-    wide(part.parameter).addmm_(result.factor, result.matrix, 1, -update_size(part));
+    const OrthogonalFactor result = orthogonal_factor(wide(update_of(part)), config_.muon_method);
+    wide(part.parameter)
+        .addmm_(result.factor, result.matrix, 1 - part.rate * config_.weight_decay, -update_size(part));
   });
-}
-
-torch::Tensor Optimizer::decayed_update(const MuonPart& part) const {
-  part.momentum.mul_(muon_momentum).add_(part.gradient);
-  part.parameter.mul_(1 - part.rate * config_.weight_decay);
-  return part.gradient.add(part.momentum, muon_momentum);  // Nesterov momentum
 }
 
 // Matrices of one shape are orthogonalised together: a few large products instead of many small ones. In
@@ -143,11 +144,13 @@ void Optimizer::update_together(const std::vector<MuonPart>& parts) const {
   const auto precision = config_.precision == Precision::bfloat16 ? torch::kBFloat16 : torch::kFloat32;
   for (const auto& [sides, same] : by_shape) {
     std::vector<torch::Tensor> updates;
-    for (const MuonPart* part : same) updates.push_back(wide(decayed_update(*part)));
+    for (const MuonPart* part : same) updates.push_back(wide(update_of(*part)));
     const torch::Tensor orthogonal = reference::orthogonalise(torch::stack(updates), config_.muon_method,
                                                               precision);  // [matrices, shorter, longer]
     for (size_t i = 0; i < same.size(); ++i)
-      wide(same[i]->parameter).sub_(orthogonal[static_cast<int64_t>(i)], update_size(*same[i]));
+      wide(same[i]->parameter)
+          .mul_(1 - same[i]->rate * config_.weight_decay)
+          .sub_(orthogonal[static_cast<int64_t>(i)], update_size(*same[i]));
   }
 }
 

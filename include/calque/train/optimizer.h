@@ -50,7 +50,6 @@ class Optimizer {
   };
   void step_adam(AdamGroup& group, double learning_rate);
   void step_muon(double learning_rate);
-  torch::Tensor decayed_update(const MuonPart& part) const;
   void update_together(const std::vector<MuonPart>& parts) const;
   void add_to_adam(const TrainedParameter& parameter);
 
