@@ -9,6 +9,7 @@
 #include "calque/cli/command.h"
 #include "calque/train/dry_run.h"
 #include "calque/train/overfit_check.h"
+#include "calque/train/rank_check.h"
 #include "calque/train/resume_check.h"
 #include "calque/train/training_loop.h"
 
@@ -122,9 +123,7 @@ bool continues(const TrainCommandOptions& options, const World& world) {
   return fs::exists(run / "job") && read_file(run / "job") == world.job;
 }
 
-void run_training(TrainCommandOptions& options) {
-  options.training.runs = runs_folder();
-  const World world = world_of_this_process();
+void check_arguments(TrainCommandOptions& options) {
   if (options.config.string().find('=') != std::string::npos && !fs::exists(options.config)) {
     options.overrides.insert(options.overrides.begin(),
                              options.config.string());  // no configuration was given
@@ -138,9 +137,31 @@ void run_training(TrainCommandOptions& options) {
       fs::exists(fs::path("configs") / (options.config.string() + ".yaml")))
     throw UserError(fmt::format("{}: no such file", options.config.string()),
                     fmt::format("did you mean configs/{}.yaml?", options.config.string()));
-  const bool trains = !options.dry_run;
-  if (trains) options.training.group = std::make_shared<ProcessGroup>(world);
+}
+
+// What decides which operations follow: compared before the first of them.
+Claims claims(const TrainCommandOptions& options) {
+  const auto flag = [](bool given) { return given ? "given" : "not given"; };
+  return {{"command", "train"},
+          {"--resume", flag(options.training.resume)},
+          {"--fresh", flag(options.training.fresh)},
+          {"--auto-resume", flag(options.auto_resume)}};
+}
+
+void print_dry_run(const TrainCommandOptions& options) {
+  const RunConfig config = read_run_config(options.config, options.overrides);
+  for (const std::string& warning : config_warnings(config)) log::warn("{}", warning);
+  const TrainingEstimate estimate = estimate_training(config, options.training);
+  options.as_json ? print_json(estimate.to_json()) : print_estimate(estimate);
+}
+
+void run_training(TrainCommandOptions& options) {
+  options.training.runs = runs_folder();
+  if (!options.dry_run)
+    options.training.group = std::make_shared<ProcessGroup>(world_of_this_process(), claims(options));
   ProcessGroup& group = *options.training.group;
+  const World& world = group.world();
+  group.everywhere([&] { check_arguments(options); });
   options.training.job = world.job;
   if (options.auto_resume || world.restarts > 0) {
     options.training.resume =
@@ -154,14 +175,10 @@ void run_training(TrainCommandOptions& options) {
         },
         options);
   }
+  if (options.dry_run) return print_dry_run(options);
   RunConfig config;
   group.everywhere([&] { config = read_run_config(options.config, options.overrides); });
-  if (options.dry_run) {
-    for (const std::string& warning : config_warnings(config)) log::warn("{}", warning);
-    const TrainingEstimate estimate = estimate_training(config, options.training);
-    options.as_json ? print_json(estimate.to_json()) : print_estimate(estimate);
-    return;
-  }
+  check_settings_alike(group, config);
   if (config.train.overfit_batch)
     return report_overfit(overfit_batch(config, options.training), options.as_json);
   report_training(train(config, options.training), options);
@@ -197,7 +214,9 @@ void add_resume_command(CLI::App& app) {
       ->type_name(wants_overrides);
   command->add_flag("--json", options.as_json, "Print the result as JSON");
   command->callback([] {
-    options.training.group = std::make_shared<ProcessGroup>(world_of_this_process());
+    const Claims claims = {{"command", "resume"},
+                           {"overrides", fmt::format("{}", fmt::join(options.overrides, " "))}};
+    options.training.group = std::make_shared<ProcessGroup>(world_of_this_process(), claims);
     resume([] { return find_run(options.run); }, options);
   });
 }

@@ -1,8 +1,6 @@
 #include "calque/distributed/launcher.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,8 +9,9 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
+#include <memory>
 #include <numeric>
+#include <optional>
 #include <sstream>
 #include <thread>
 
@@ -22,6 +21,7 @@
 #include "calque/base/log.h"
 #include "calque/base/text.h"
 #include "network.h"
+#include "remote_host.h"
 
 namespace calque {
 namespace {
@@ -31,14 +31,38 @@ using Clock = std::chrono::steady_clock;
 constexpr auto poll_interval = std::chrono::milliseconds(50);
 // The others notice by themselves that one has failed; those that do not in this time are killed.
 constexpr auto grace = std::chrono::seconds(15);
-constexpr int exit_user_error = 2, exit_interrupted = 130;
+constexpr int exit_user_error = 2, exit_interrupted = 130, exit_not_found = 127, exit_of_ssh = 255;
 
 struct Process {
   pid_t pid = -1;
   int rank = 0;
-  std::string host;
+  std::string host;  // empty: this machine
   bool running = true;
-  int code = 0;  // 128 + signal, as shells say it
+  int code = 0;    // its exit code
+  int signal = 0;  // that ended it
+};
+
+// All that runs in one attempt.
+struct Attempt {
+  std::vector<Process> processes;
+  std::vector<std::unique_ptr<RemoteWatch>> watches;  // one per other machine
+
+  void interrupt() const {
+    for (const Process& one : processes) {
+      if (one.running && one.host.empty()) kill(one.pid, SIGINT);
+    }
+    for (const auto& watch : watches) watch->signal("INT");
+  }
+  // All hosts at once.
+  void let_go() const {
+    for (const auto& watch : watches) watch->let_go();
+  }
+  void kill_all() const {
+    for (const auto& watch : watches) watch->signal("KILL");
+    for (const Process& one : processes) {
+      if (one.running) kill(one.pid, SIGKILL);
+    }
+  }
 };
 
 int processes_of(const std::vector<Host>& hosts) {
@@ -50,71 +74,40 @@ bool is_local(const std::vector<Host>& hosts) {
   return std::all_of(hosts.begin(), hosts.end(), [](const Host& host) { return host.name.empty(); });
 }
 
-std::vector<std::string> words(const std::string& text) {
-  std::istringstream stream(text);
-  return {std::istream_iterator<std::string>(stream), {}};
-}
-
-std::vector<std::string> remote_command(const LaunchOptions& options, const std::string& host,
-                                        const std::vector<std::string>& environment,
-                                        const std::vector<std::string>& command) {
-  std::vector<std::string> all = words(options.remote_shell);
-  all.push_back(host);
+std::string command_line(const Words& environment, const Words& command) {
   std::string line = fmt::format("cd {} && exec env", shell_quoted(std::filesystem::current_path().string()));
   for (const std::string& one : environment) line += " " + shell_quoted(one);
   for (const std::string& one : command) line += " " + shell_quoted(one);
-  // ssh gives its arguments to a shell over there; others (`ip netns exec`) run them as they are.
-  if (std::filesystem::path(all.front()).filename() != "ssh") all.insert(all.end(), {"sh", "-c"});
-  all.push_back(line);
-  return all;
+  return line;
 }
 
-// Only rank 0 reads from stdin and writes to stdout. A process group of its own: an interrupt of the terminal
-// comes to the launcher alone, which passes it on once.
-[[noreturn]] void become(const std::vector<std::string>& command, const std::vector<std::string>& environment,
-                         bool first) {
-  setpgid(0, 0);
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (!first) {
-    const int nothing = open("/dev/null", O_RDWR);
-    dup2(nothing, STDIN_FILENO);
-    dup2(nothing, STDOUT_FILENO);
-  }
-  for (const std::string& one : environment) putenv(const_cast<char*>(one.c_str()));
-  std::vector<char*> arguments;
-  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
-  arguments.push_back(nullptr);
-  execvp(arguments[0], arguments.data());
-  std::fprintf(stderr, "error: %s: %s\n", arguments[0], std::strerror(errno));
-  _exit(127);
-}
-
-std::vector<Process> start(const LaunchOptions& options, const std::vector<std::string>& command,
-                           int restarts) {
+// Only rank 0 reads from stdin and writes to stdout. Each process has a group of its own: an interrupt of the
+// terminal comes to the launcher alone, which passes it on once.
+Attempt start(const LaunchOptions& options, const Words& command, int restarts) {
   const auto environments = launch_environments(options, restarts);
-  std::vector<Process> processes;
+  Attempt attempt;
   for (const Host& host : options.hosts) {
+    const std::string mark = fmt::format("CALQUE_LAUNCH={};", random_name());
     for (int i = 0; i < host.processes; ++i) {
-      const auto rank = processes.size();
-      const auto& environment = environments[rank];
-      const auto all = host.name.empty() ? command : remote_command(options, host.name, environment, command);
+      const auto rank = attempt.processes.size();
+      Words environment = environments[rank];
       Process process;
       process.rank = static_cast<int>(rank);
       process.host = host.name;
-      process.pid = fork();
-      if (process.pid < 0) throw SystemError("fork", errno);
-      if (process.pid == 0)
-        become(all, host.name.empty() ? environment : std::vector<std::string>(), rank == 0);
-      processes.push_back(process);
+      if (host.name.empty()) {
+        process.pid = start_process(command, environment, rank == 0);
+      } else {
+        environment.push_back(mark);
+        const Words remote =
+            remote_command(options.remote_shell, host.name, command_line(environment, command));
+        process.pid = start_process(remote, {}, rank == 0);
+      }
+      attempt.processes.push_back(process);
     }
+    if (!host.name.empty())
+      attempt.watches.push_back(std::make_unique<RemoteWatch>(options.remote_shell, host.name, mark));
   }
-  return processes;
-}
-
-void send_signal(const std::vector<Process>& processes, int signal) {
-  for (const Process& process : processes) {
-    if (process.running) kill(process.pid, signal);
-  }
+  return attempt;
 }
 
 // Notes which have ended.
@@ -124,11 +117,13 @@ void poll(std::vector<Process>& processes) {
     if (!process.running || waitpid(process.pid, &status, WNOHANG) != process.pid) continue;
     process.running = false;
     process.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    process.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   }
 }
 
 // Waits for all to end; returns the first that failed, if any did.
-const Process* watch(std::vector<Process>& processes, const Interrupt& interrupt) {
+const Process* watch(Attempt& attempt, const Interrupt& interrupt) {
+  std::vector<Process>& processes = attempt.processes;
   const Process* failed = nullptr;
   Clock::time_point failed_at;
   bool passed_on = false;
@@ -142,40 +137,49 @@ const Process* watch(std::vector<Process>& processes, const Interrupt& interrupt
     }
     if (std::none_of(processes.begin(), processes.end(), [](const Process& one) { return one.running; }))
       return failed;
-    if (failed != nullptr && Clock::now() - failed_at > grace) send_signal(processes, SIGKILL);
-    if (interrupt.requested() && !std::exchange(passed_on, true)) send_signal(processes, SIGINT);
+    if (failed != nullptr && Clock::now() - failed_at > grace) attempt.kill_all();
+    if (interrupt.requested() && !std::exchange(passed_on, true)) attempt.interrupt();
     std::this_thread::sleep_for(poll_interval);
   }
 }
 
 // Leaves out the hosts on which nothing can be started any more.
 void drop_lost_hosts(LaunchOptions& options) {
-  std::erase_if(options.hosts, [&](const Host& host) {
-    if (host.name.empty()) return false;
-    const auto probe = [&] {
-      auto all = words(options.remote_shell);
-      all.insert(all.end(), {host.name, "true"});
-      return all;
-    }();
-    const pid_t pid = fork();
-    if (pid == 0) become(probe, {}, false);
-    int status = 0;
-    const bool answers =
-        pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (!answers) log::warn("{} does not answer; going on without it", host.name);
-    return !answers;
-  });
+  Words names;
+  for (const Host& host : options.hosts) names.push_back(host.name);
+  const auto answers = hosts_answer(options.remote_shell, names);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!answers[i]) log::warn("{} does not answer; going on without it", names[i]);
+  }
+  keep_hosts(options, answers);
 }
 
 std::string describe(const Process& process) {
-  const std::string where = process.host.empty() ? "" : " on " + process.host;
-  return process.code > 128
-             ? fmt::format("rank {}{} was ended by signal {} ({})", process.rank, where, process.code - 128,
-                           strsignal(process.code - 128))
-             : fmt::format("rank {}{} ended with exit code {}", process.rank, where, process.code);
+  const std::string rank =
+      fmt::format("rank {}{}", process.rank, process.host.empty() ? "" : " on " + process.host);
+  if (!process.host.empty() && process.code == exit_of_ssh)
+    return fmt::format("{}: the connection failed (exit code {})", rank, process.code);
+  // A shell on the way says it in its exit code.
+  const int signal = process.signal > 0 ? process.signal : process.code - 128;
+  return signal > 0 && signal < NSIG
+             ? fmt::format("{} was ended by signal {} ({})", rank, signal, strsignal(signal))
+             : fmt::format("{} ended with exit code {}", rank, process.code);
 }
 
 }  // namespace
+
+void keep_hosts(LaunchOptions& options, const std::vector<bool>& answers) {
+  if (!answers.empty() && !answers.front() && !options.address.empty()) {
+    log::warn("--address {} was that of {}; the next host is reached by its name", options.address,
+              options.hosts.front().name);
+    options.address.clear();
+  }
+  std::vector<Host> kept;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (answers[i]) kept.push_back(options.hosts[i]);
+  }
+  options.hosts = kept;
+}
 
 std::vector<Host> parse_hosts(const std::string& list) {
   std::vector<Host> hosts;
@@ -210,7 +214,7 @@ std::vector<std::vector<std::string>> launch_environments(const LaunchOptions& o
                      fmt::format("LOCAL_RANK={}", local), fmt::format("LOCAL_WORLD_SIZE={}", host.processes),
                      "MASTER_ADDR=" + address, fmt::format("MASTER_PORT={}", options.port),
                      fmt::format("TORCHELASTIC_RESTART_COUNT={}", restarts),
-                     "TORCHELASTIC_RUN_ID=" + options.job});
+                     "TORCHELASTIC_RUN_ID=" + options.job, "CALQUE_JOB_TOKEN=" + options.token});
     }
   }
   return all;
@@ -218,15 +222,23 @@ std::vector<std::vector<std::string>> launch_environments(const LaunchOptions& o
 
 int launch(LaunchOptions options, const std::vector<std::string>& command) {
   const Interrupt interrupt;
+  // A host that is gone must not end the launcher, which writes to it.
+  signal(SIGPIPE, SIG_IGN);
   if (options.job.empty()) options.job = random_name();
+  if (options.token.empty()) options.token = random_name();
   for (int restarts = 0;; ++restarts) {
     LaunchOptions attempt = options;
     if (attempt.port == 0) attempt.port = is_local(options.hosts) ? free_port() : 29500;
-    auto processes = start(attempt, command, restarts);
-    const Process* failed = watch(processes, interrupt);
-    if (failed == nullptr) return 0;
+    std::optional<Process> failed;
+    {
+      // Its end waits for the processes of other machines, which hold the port and the run.
+      Attempt running = start(attempt, command, restarts);
+      if (const Process* first = watch(running, interrupt)) failed = *first;
+      running.let_go();
+    }
+    if (!failed) return 0;
     const bool hopeless =
-        failed->code == exit_user_error || failed->code == exit_interrupted || failed->code == 127;
+        failed->code == exit_user_error || failed->code == exit_interrupted || failed->code == exit_not_found;
     if (!hopeless) log::error("{}", describe(*failed));
     if (hopeless || interrupt.requested() || restarts == options.max_restarts) return failed->code;
     if (!is_local(options.hosts)) drop_lost_hosts(options);

@@ -2,16 +2,35 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace calque {
 
-// A listening socket at `address` and nowhere else; the caller owns it. If the address is not this machine's
-// own (a translated one, in some containers), it listens on all.
-int listen_at(const std::string& address, int port);
+struct Listener {
+  int socket = -1;      // listening; the caller owns it
+  std::string address;  // numeric: where it listens, and nowhere else
+};
+
+// Listens at the first of the addresses that `host` stands for, IPv4 or IPv6, that is this machine's own.
+// Throws a UserError if none is.
+Listener listen_at(const std::string& host, int port);
 
 int free_port();  // of the loopback interface
 
-// The numeric address of this machine on the way to `address`.
-std::string own_address_towards(const std::string& address, int port);
+bool is_loopback(const std::string& numeric_address);
+
+// What `host` stands for, as numeric addresses; those that other machines can reach come first.
+std::vector<std::string> numeric_addresses(const std::string& host);
+
+// The numeric address of this machine on the way to `host`.
+std::string own_address_towards(const std::string& host, int port);
+
+// The numeric address by which other machines reach this one: that of the interface with the default route,
+// else of the first that has one; empty if this machine is in no network.
+std::string own_network_address();
+
+// Where rank 0 is reached if MASTER_ADDR is `host`. Debian's /etc/hosts gives a machine's own name a loopback
+// address, which other machines cannot reach: then it is the machine's address in the network.
+std::string reachable_address(const std::string& host, bool all_on_this_machine);
 
 }  // namespace calque

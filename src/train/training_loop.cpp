@@ -96,7 +96,6 @@ class TrainingLoop {
       announce(counts);
       recorder_->start_metrics(config_, trainer_, state_);
     });
-    group_.set_timeout(config_.distributed.timeout_seconds);
     const TrainingEnd end = train_until_done(*stream, interrupt);
     return finish(end);
   }
@@ -165,7 +164,10 @@ class TrainingLoop {
         group_.from_first([&] { return checkpoint ? checkpoint->progress().dump() : ""; });
     if (progress.empty())
       return;  // stopped before the first one: it starts again at step 0, with the same result
-    trainer_.restore(checkpoint ? &*checkpoint : nullptr);
+    {
+      const ProcessGroup::LongWork reading(group_);
+      trainer_.restore(checkpoint ? &*checkpoint : nullptr);
+    }
     state_ = RunState::from_json(json::parse(progress));
     saved_step_ = trainer_.state().step;
     if (recorder_) recorder_->restore_links(state_, saved_step_);
@@ -275,6 +277,7 @@ class TrainingLoop {
       learning_rate =
           config_.train.learning_rate * learning_rate_share(config_.train, trainer_.state().step, done);
       results.push_back(trainer_.step(*prefetcher.next(), learning_rate));
+      group_.note_progress();
     }
     return trainer_.end_round(results);
   }
@@ -304,6 +307,7 @@ class TrainingLoop {
   // Saves a checkpoint if it is the best so far.
   void validate() {
     if (validator_->empty()) return;
+    const ProcessGroup::LongWork validating(group_);
     const int64_t step = trainer_.state().step;
     const ValidationResult result = validator_->validate(trainer_, state_.shown_samples);
     state_.shown_samples += samples_per_validation;
@@ -332,6 +336,7 @@ class TrainingLoop {
   }
 
   void save(bool best) {
+    const ProcessGroup::LongWork saving(group_);
     saved_step_ = trainer_.state().step;
     CheckpointContent content = trainer_.snapshot(tokenizer_);
     if (!recorder_) return;
@@ -422,6 +427,7 @@ json TrainingResult::to_json() const {
 
 TrainingResult train(const RunConfig& config, const TrainingOptions& options) {
   ProcessGroup& group = *options.group;
+  group.set_timeout(config.distributed.timeout_seconds);
   set_num_threads(config.train.threads, group.world().local_size);
   keep_freed_memory();  // mutate: speed
   group.everywhere([&] {

@@ -3,7 +3,11 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 
+#include <chrono>
+#include <fstream>
 #include <mutex>
+#include <sstream>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "calque/base/error.h"
 #include "distributed/ranks.h"
@@ -108,6 +112,161 @@ TEST(ProcessGroup, ARankThatDoesNotAnswerIsNoticedWithinTheTimeout) {
     group.set_timeout(0.3);
     if (group.rank() == 1) return;  // and takes its connections with it
     EXPECT_THROW(group.sum(std::vector<double>{1}), RankLost);
+  });
+}
+
+// Seconds of work on the processor.
+void work_for(double seconds) {
+  const auto started = std::chrono::steady_clock::now();
+  volatile double x = 1;
+  while (std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count() < seconds)
+    x = x * 1.0000001;
+}
+
+TEST(ProcessGroup, AMainThreadThatHangsIsNamedThoughItsHeartBeats) {
+  run_ranks(3, [](ProcessGroup& group) {
+    group.set_timeout(1);
+    group.barrier();
+    if (group.rank() == 1) return std::this_thread::sleep_for(std::chrono::seconds(7));
+    try {
+      group.barrier();
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const RankLost& error) {
+      if (group.rank() == 0) {
+        EXPECT_THAT(error.what(), HasSubstr("lost rank 1 ("));
+        EXPECT_THAT(error.what(), HasSubstr("): no progress for 1 seconds"));
+      }
+    }
+  });
+}
+
+TEST(ProcessGroup, LongWorkIsWaitedForWhileItGoesOn) {
+  run_ranks(2, [](ProcessGroup& group) {
+    group.set_timeout(1);
+    group.everywhere([&] {
+      if (group.rank() == 1) work_for(3);
+    });
+    {
+      const ProcessGroup::OutsideWait waiting(group);
+      if (group.rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(3));
+    }
+    EXPECT_THAT(group.sum(std::vector<double>{1}), ElementsAre(2));
+    if (group.rank() == 0) {
+      const ProcessGroup::OutsideWait waiting(group);
+      std::this_thread::sleep_for(std::chrono::seconds(3));
+      group.send(torch::ones({2}), 1);
+    } else {
+      const torch::Tensor received = torch::zeros({2});
+      group.receive(received, 0);
+      EXPECT_EQ(received.sum().item<double>(), 2);
+    }
+  });
+}
+
+TEST(ProcessGroup, LongWorkThatStandsStillIsNot) {
+  run_ranks(2, [](ProcessGroup& group) {
+    group.set_timeout(1);
+    group.barrier();
+    const auto sleep = [&] {
+      if (group.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(6));
+    };
+    EXPECT_THROW(group.everywhere(sleep), RankLost);
+  });
+}
+
+std::string problem(const World& world, const Claims& claims = {}) {
+  try {
+    const ProcessGroup group(world, claims);
+  } catch (const UserError& error) {
+    return error.what();
+  } catch (const RankLost& error) {
+    return std::string("lost: ") + error.what();
+  }
+  return "";
+}
+
+TEST(ProcessGroup, CommandsAreComparedBeforeAnythingElse) {
+  run_worlds(3, [](const World& world) {
+    EXPECT_THAT(problem(world, {{"command", world.rank == 2 ? "evaluate" : "translate"}}),
+                testing::AllOf(testing::StartsWith("command: translate on rank 0 ("),
+                               HasSubstr("), but evaluate on rank 2 (")));
+  });
+  run_worlds(2, [](const World& world) {
+    EXPECT_THAT(problem(world, world.rank == 1 ? Claims{} : Claims{{"command", "train"}}),
+                HasSubstr(", but nothing on rank 1 ("));
+  });
+}
+
+TEST(ProcessGroup, RanksThatDoNotComeAreNamed) {
+  run_worlds(3, [](World world) {
+    world.start_seconds = 1;
+    if (world.rank == 1) return;
+    EXPECT_EQ(problem(world), "lost: 1 of 3 processes did not come within 1 seconds: rank 1");
+  });
+}
+
+TEST(ProcessGroup, TwoJobsAtOnePortDoNotMix) {
+  run_worlds(2, [](World world) {
+    world.start_seconds = 2;
+    world.token = world.rank == 0 ? "mine" : "theirs";
+    EXPECT_THAT(problem(world), HasSubstr(world.rank == 0 ? "did not come" : "another job listens at"));
+  });
+}
+
+// torchrun's agents count the restarts of their own machine, and keep the store over restarts.
+TEST(ProcessGroup, RestartsThatWereCountedDifferentlyMeet) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(unused_port());
+  options.isServer = true;
+  options.waitWorkers = false;
+  const auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+  const auto attempt = [&](const std::vector<int>& restarts, bool first_comes) {
+    run_worlds(2, [&](World world) {
+      world.port = options.port;
+      world.has_agent = true;
+      world.restarts = restarts[static_cast<size_t>(world.rank)];
+      world.start_seconds = first_comes ? 20 : 1;
+      if (world.is_first() && !first_comes) return;
+      if (!first_comes) {
+        EXPECT_THAT(problem(world), HasSubstr("cannot reach rank 0"));
+        return;
+      }
+      ProcessGroup group(world);
+      EXPECT_EQ(group.world().restarts, std::max(restarts[0], restarts[1]));
+      EXPECT_THAT(group.gather(std::to_string(group.rank())), ElementsAre("0", "1"));
+    });
+  };
+  attempt({0, 0}, true);
+  attempt({1, 0}, false);  // rank 0 dies before it joins
+  attempt({1, 0}, true);
+  attempt({1, 2}, true);
+}
+
+TEST(ProcessGroup, CountsTheProcessesOfEachMachine) {
+  run_worlds(3, [](World world) {
+    world.local_rank = 0;
+    world.local_size = 1;  // nobody said how many there are
+    const ProcessGroup group(world);
+    EXPECT_EQ(group.world().local_rank, group.rank());
+    EXPECT_EQ(group.world().local_size, 3);
+  });
+}
+
+TEST(ProcessGroup, RankZeroListensOnLoopbackAlone) {
+  run_ranks(2, [](ProcessGroup& group) {
+    const std::string port = fmt::format(":{:04X} ", group.world().port);
+    std::vector<std::string> listening;
+    for (const char* file : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+      std::ifstream table(file);
+      for (std::string line; std::getline(table, line);) {
+        std::istringstream words(line);
+        std::string number, local, remote, state;
+        words >> number >> local >> remote >> state;
+        if (state == "0A" && (local + " ").ends_with(port)) listening.push_back(local);
+      }
+    }
+    EXPECT_THAT(listening, ElementsAre(fmt::format("0100007F:{:04X}", group.world().port)));
+    group.barrier();
   });
 }
 

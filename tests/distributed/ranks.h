@@ -14,7 +14,7 @@
 
 namespace calque {
 
-inline int free_port() {
+inline int unused_port() {
   const int probe = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -26,22 +26,29 @@ inline int free_port() {
   return ntohs(address.sin_port);
 }
 
-// Runs `work` once per rank; an exception that leaves it fails the test.
-inline void run_ranks(int size, const std::function<void(ProcessGroup&)>& work) {
-  const int port = free_port();
+// Calls `work` once per rank with its world, before the ranks have met; an exception that leaves it fails the
+// test.
+inline void run_worlds(int size, const std::function<void(const World&)>& work) {
+  const int port = unused_port();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        ProcessGroup group(
-            {.rank = rank, .size = size, .local_rank = rank, .local_size = size, .port = port});
-        work(group);
+        work({.rank = rank, .size = size, .local_rank = rank, .local_size = size, .port = port});
       } catch (const std::exception& error) {
         ADD_FAILURE() << "rank " << rank << ": " << error.what();
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// The same with their groups.
+inline void run_ranks(int size, const std::function<void(ProcessGroup&)>& work) {
+  run_worlds(size, [&](const World& world) {
+    ProcessGroup group(world);
+    work(group);
+  });
 }
 
 }  // namespace calque

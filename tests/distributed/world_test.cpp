@@ -84,6 +84,61 @@ TEST(World, FindsRankZeroInSlurmsListOfMachines) {
   EXPECT_EQ(first_slurm_host("a,b[1-2]"), "a");
 }
 
+TEST(World, KnowsTheTasksOfSlurmsNodes) {
+  EXPECT_EQ(slurm_tasks("2(x3),1", 0), 2);
+  EXPECT_EQ(slurm_tasks("2(x3),1", 2), 2);
+  EXPECT_EQ(slurm_tasks("2(x3),1", 3), 1);
+  EXPECT_EQ(slurm_tasks("2(x3),1", 4), 0);
+  EXPECT_EQ(slurm_tasks("4", 0), 4);
+  EXPECT_EQ(slurm_tasks("", 0), 0);
+  EXPECT_EQ(slurm_tasks("nonsense", 1), 0);
+  const std::map<std::string, std::string> step = {{"SLURM_PROCID", "5"},
+                                                   {"SLURM_STEP_NUM_TASKS", "7"},
+                                                   {"SLURM_LOCALID", "1"},
+                                                   {"SLURM_NODEID", "2"},
+                                                   {"SLURM_STEP_TASKS_PER_NODE", "2(x3),1"},
+                                                   {"SLURM_JOB_ID", "77"},
+                                                   {"SLURM_STEP_ID", "0"},
+                                                   {"SLURM_STEP_NODELIST", "n[1-4]"}};
+  EXPECT_EQ(read(step).local_size, 2);
+  EXPECT_FALSE(read(step).all_local);
+  EXPECT_EQ(read(step).token, "slurm-77.0");
+  auto one_node = step;
+  one_node["SLURM_STEP_TASKS_PER_NODE"] = "7";
+  one_node["SLURM_NODEID"] = "0";
+  EXPECT_TRUE(read(one_node).all_local);
+  EXPECT_EQ(read(one_node).address, "127.0.0.1");
+}
+
+TEST(World, WhereNobodySaysItTheAddressTellsWhetherThereAreSeveralMachines) {
+  const World pods = read({{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "train-0.train"}});
+  EXPECT_EQ(pods.local_size, 1);
+  EXPECT_FALSE(pods.all_local);
+  for (const char* address : {"127.0.0.1", "localhost", ""}) {
+    const World local = read({{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", address}});
+    EXPECT_EQ(local.local_size, 4) << address;
+    EXPECT_EQ(local.local_rank, 1) << address;
+    EXPECT_TRUE(local.all_local) << address;
+  }
+}
+
+TEST(World, ReadsTokensAndTimes) {
+  const World world = read({{"RANK", "0"},
+                            {"WORLD_SIZE", "2"},
+                            {"TORCHELASTIC_RUN_ID", "run"},
+                            {"CALQUE_START_SECONDS", "2.5"},
+                            {"CALQUE_TIMEOUT_SECONDS", "7"}});
+  EXPECT_EQ(world.token, "run");
+  EXPECT_EQ(world.start_seconds, 2.5);
+  EXPECT_EQ(world.timeout_seconds, 7);
+  EXPECT_EQ(
+      read({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"TORCHELASTIC_RUN_ID", "run"}, {"CALQUE_JOB_TOKEN", "t"}})
+          .token,
+      "t");
+  EXPECT_EQ(refusal({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"CALQUE_START_SECONDS", "soon"}}),
+            "environment: CALQUE_START_SECONDS=soon: expected a number of seconds");
+}
+
 TEST(World, RefusesWhatContradictsItself) {
   EXPECT_EQ(refusal({{"RANK", "1"}}), "environment: RANK is set, but WORLD_SIZE is not");
   EXPECT_EQ(refusal({{"WORLD_SIZE", "2"}}), "environment: WORLD_SIZE is set, but RANK is not");

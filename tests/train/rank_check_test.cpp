@@ -1,8 +1,13 @@
 #include "calque/train/rank_check.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "calque/base/error.h"
+#include "calque/distributed/build_identity.h"
 #include "distributed/ranks.h"
 
 namespace calque {
@@ -52,6 +57,15 @@ TEST(RankCheck, ADifferenceIsRefusedWithBothValues) {
               HasSubstr("model.init_from, as a hash: base on rank 0"));
   EXPECT_THAT(refusal([](RunConfig&, RankIdentity& identity) { identity.bfloat16 = false; }),
               HasSubstr("bfloat16 instructions: yes on rank 0"));
+}
+
+TEST(RankCheck, BuildsOfDifferentCodeDiffer) {
+  const std::filesystem::path copy = fmt::format("{}/build-{}", testing::TempDir(), getpid());
+  std::filesystem::copy_file("/proc/self/exe", copy);
+  EXPECT_EQ(build_identity(copy), build_identity());
+  std::ofstream(copy, std::ios::app) << "x";
+  EXPECT_NE(build_identity(copy), build_identity());
+  std::filesystem::remove(copy);
 }
 
 }  // namespace

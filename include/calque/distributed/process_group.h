@@ -8,6 +8,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calque/distributed/world.h"
@@ -20,10 +21,15 @@ class RankLost : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// What must be the same on every rank: names with values.
+using Claims = std::vector<std::pair<std::string, std::string>>;
+
 class ProcessGroup {
  public:
-  ProcessGroup();                             // a world of one
-  explicit ProcessGroup(const World& world);  // waits until all processes are there
+  ProcessGroup();  // a world of one
+  // Waits until all processes are there, and compares what they claim (what command they run), their builds
+  // of calque and their versions of LibTorch.
+  explicit ProcessGroup(const World& world, const Claims& claims = {});
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
@@ -36,9 +42,34 @@ class ProcessGroup {
   // "rank 2 (node7, process 4711)"
   std::string name(int rank) const;
 
-  // How long an operation waits for the other processes. Generous until this is called: at the start some
-  // work while the others wait.
-  void set_timeout(double seconds) { timeout_seconds_ = seconds; }
+  // How long an operation waits for a process that makes no progress; the world's timeout until this is
+  // called. Progress is an operation, or a call of note_progress().
+  void set_timeout(double seconds);
+  void note_progress();
+
+  // While one lives, this process may work for as long as it has to: its use of the processor and of disks
+  // counts as progress. everywhere() and from_first() have one.
+  class LongWork {
+   public:
+    explicit LongWork(ProcessGroup& group);
+    ~LongWork();
+    LongWork(const LongWork&) = delete;
+    LongWork& operator=(const LongWork&) = delete;
+
+   private:
+    ProcessGroup& group_;
+  };
+  // While one lives, this process waits for somebody outside (who types lines to translate), for any time.
+  class OutsideWait {
+   public:
+    explicit OutsideWait(ProcessGroup& group);
+    ~OutsideWait();
+    OutsideWait(const OutsideWait&) = delete;
+    OutsideWait& operator=(const OutsideWait&) = delete;
+
+   private:
+    ProcessGroup& group_;
+  };
 
   double waited_seconds() const { return waited_seconds_; }  // in all operations so far
 
@@ -70,22 +101,28 @@ class ProcessGroup {
   Texts broadcast(const Texts& texts, int from = 0);
   void barrier();
 
+  // Throws a UserError with both values on every rank if a claim of one is not that of rank 0.
+  void check_alike(const Claims& claims);
+
   // Rank 0's result, on all ranks. If it throws there, all ranks throw.
   std::string from_first(const std::function<std::string()>& make);
   // Every rank does its part; if it throws on one, all ranks throw, the others with that rank's message.
   void everywhere(const std::function<void()>& work);
-  // The same, but the first process of each machine works before its others: they find what it has cached.
+  // The texts that every rank has made, by rank; if it throws on one, all ranks throw.
+  std::vector<Texts> gather_from_all(const std::function<Texts()>& make);
+  // As everywhere(), but the first process of each machine works before its others: they find what it has
+  // cached.
   void everywhere_in_turn(const std::function<void()>& work);
 
  private:
   struct Connection;
   template <class Start>
-  Pending begin(const Start& start);
-  [[noreturn]] void fail(const std::exception& reason);
+  Pending begin(const Start& start, bool point_to_point = false);
+  [[noreturn]] void fail(const std::string& reason, const std::vector<int>& stuck);
+  std::string names(const std::vector<int>& ranks) const;
 
   World world_;
   std::unique_ptr<Connection> connection_;  // none in a world of one
-  double timeout_seconds_;
   double waited_seconds_ = 0;
 };
 

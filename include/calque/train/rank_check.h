@@ -15,8 +15,10 @@ struct RankIdentity {
   bool bfloat16 = false;  // instructions: they round differently
 };
 
-// Throws a UserError with both values on every rank if one differs from rank 0 in its version of calque, its
-// configuration, its data or its number of threads. All ranks call it.
+// Throws a UserError with both values on every rank if one differs from rank 0 in its configuration. All
+// ranks call it. (ProcessGroup compares the builds of calque.)
+void check_settings_alike(ProcessGroup& group, const RunConfig& config);
+// The same, and its data and its number of threads.
 void check_ranks_alike(ProcessGroup& group, const RunConfig& config, const RankIdentity& identity);
 
 }  // namespace calque
