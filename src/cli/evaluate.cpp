@@ -6,6 +6,8 @@
 #include "calque/cli/command.h"
 #include "calque/cli/model_options.h"
 #include "calque/cli/test_set_options.h"
+#include "calque/kernels/threads.h"
+#include "calque/runs/shared_translation.h"
 
 namespace calque::cli {
 namespace {
@@ -32,11 +34,20 @@ void print_evaluation(const Evaluation& evaluation) {
                   format_count(std::llround(facts.tokens_per_second)), facts.beam));
 }
 
+// Only rank 0 reads the test set.
 void run_evaluate(const EvaluateOptions& options) {
-  const ModelSource source = find_model(runs_folder(), options.model);
-  const TestSet test = open_test_set(options.test, [&] { return default_test_set(source); });
-  const auto translator = open_model(source, options.running);
-  ProcessGroup group(world_of_this_process());
+  ProcessGroup group(world_of_this_process(), {{"command", "evaluate"}});
+  ModelSource source;
+  TestSet test;
+  group.everywhere([&] {
+    source = find_model(runs_folder(), options.model);
+    if (group.is_first()) test = open_test_set(options.test, [&] { return default_test_set(source); });
+  });
+  const auto translator = open_on_all(group, source, [&] {
+    auto opened = open_model(source, options.running);
+    set_num_threads(options.running.threads, group.world().local_size);
+    return opened;
+  });
   const auto evaluation = evaluate_model(source, *translator, test, options.scoring, options.again, group);
   if (!evaluation) return;
   options.as_json ? print_json(evaluation->to_json()) : print_evaluation(*evaluation);

@@ -10,6 +10,7 @@
 #include "calque/cli/line_input.h"
 #include "calque/cli/model_options.h"
 #include "calque/cli/translate_prompt.h"
+#include "calque/kernels/threads.h"
 #include "calque/runs/shared_translation.h"
 
 namespace calque::cli {
@@ -66,16 +67,73 @@ std::string as_text(const Translation& translation, int64_t line, bool nbest, bo
   return text;
 }
 
+void warn_of(int64_t line, const TranslatedLine& translated) {
+  if (!translated.complete) log::warn("line {}: the translation was cut off at the length limit", line + 1);
+  if (translated.looped)
+    log::warn("line {}: the translation repeated itself and was searched for again", line + 1);
+  if (translated.copied) log::warn("line {}: a word is too long for the model and was copied", line + 1);
+  if (translated.cut)
+    log::warn("line {}: a sentence is too long for the model and was cut between words", line + 1);
+}
+
+// Only rank 0 reads lines and writes translations.
+struct Files {
+  std::optional<LineInput> input;
+  std::unique_ptr<AtomicFile> output;  // none: stdout
+};
+
+void translate_all(SharedTranslation& translation, Files& files) {
+  LineInput& input = *files.input;
+  Progress progress("translating", input.total_bytes(), "bytes");
+  int64_t bytes = 0;
+  bool warned = false;
+  const NextLine next = [&](bool wait) {
+    auto line = input.next(wait);
+    if (line && !warned && find_invalid_utf8(*line)) {
+      log::warn("{}: not valid UTF-8; invalid bytes are replaced, here and in later lines", input.place());
+      warned = true;
+    }
+    return line;
+  };
+  translation.run(next, [&](int64_t line, const TranslatedLine& translated) {
+    warn_of(line, translated);
+    if (files.output) {
+      files.output->write(translated.text);
+    } else {
+      print(translated.text);
+      flush_stdout();
+    }
+    if (input.total_bytes() > 0) {
+      progress.advance(input.bytes_read() - bytes);
+      bytes = input.bytes_read();
+    }
+  });
+  if (files.output) files.output->commit();
+}
+
 void run_translate(TranslateOptions& options) {
-  ProcessGroup group(world_of_this_process());
+  const auto flag = [](bool given) { return given ? "given" : "not given"; };
+  ProcessGroup group(world_of_this_process(), {{"command", "translate"},
+                                               {"--scores", flag(options.scores)},
+                                               {"--json", flag(options.as_json)},
+                                               {"--prefix", options.prefix}});
   if (group.is_alone() && options.files.empty() && options.output.empty() && isatty(STDIN_FILENO) == 1 &&
       isatty(STDOUT_FILENO) == 1)
     return run_prompt(options.model, options.running, options.prefix);
-  std::optional<LineInput> input;
-  std::shared_ptr<Translator> translator;
+  Files files;
+  ModelSource source;
   group.everywhere([&] {
-    if (group.is_first()) input.emplace(options.files);
-    translator = open_model(find_model(runs_folder(), options.model), options.running);
+    if (group.is_first()) files.input.emplace(options.files);
+    source = find_model(runs_folder(), options.model);
+  });
+  const auto translator = open_on_all(group, source, [&] {
+    auto opened = open_model(source, options.running);
+    set_num_threads(options.running.threads, group.world().local_size);
+    return opened;
+  });
+  group.everywhere([&] {
+    if (group.is_first() && !options.output.empty())
+      files.output = std::make_unique<AtomicFile>(options.output);
   });
   const bool nbest = translator->config().nbest > 1;
   SharedTranslation translation(
@@ -85,39 +143,7 @@ void run_translate(TranslateOptions& options) {
                                : as_text(one, line, nbest, options.scores);
       },
       options.prefix);
-  if (!group.is_first()) return translation.work();
-  Progress progress("translating", input->total_bytes(), "bytes");
-  std::unique_ptr<AtomicFile> file;
-  if (!options.output.empty()) file = std::make_unique<AtomicFile>(options.output);
-  int64_t bytes = 0;
-  bool warned = false;
-  const NextLine next = [&](bool wait) {
-    auto line = input->next(wait);
-    if (line && !warned && find_invalid_utf8(*line)) {
-      log::warn("{}: not valid UTF-8; invalid bytes are replaced, here and in later lines", input->place());
-      warned = true;
-    }
-    return line;
-  };
-  translation.run(next, [&](int64_t line, const TranslatedLine& translated) {
-    if (!translated.complete) log::warn("line {}: the translation was cut off at the length limit", line + 1);
-    if (translated.looped)
-      log::warn("line {}: the translation repeated itself and was searched for again", line + 1);
-    if (translated.copied) log::warn("line {}: a word is too long for the model and was copied", line + 1);
-    if (translated.cut)
-      log::warn("line {}: a sentence is too long for the model and was cut between words", line + 1);
-    if (file) {
-      file->write(translated.text);
-    } else {
-      print(translated.text);
-      flush_stdout();
-    }
-    if (input->total_bytes() > 0) {
-      progress.advance(input->bytes_read() - bytes);
-      bytes = input->bytes_read();
-    }
-  });
-  if (file) file->commit();
+  group.is_first() ? translate_all(translation, files) : translation.work();
 }
 
 }  // namespace

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "calque/decode/translator.h"
 #include "calque/distributed/process_group.h"
+#include "calque/runs/model_source.h"
 
 namespace calque {
 
@@ -30,16 +32,19 @@ class SharedTranslation {
   // Keeps references to the translator and the group. All ranks have the same model, search and `render`.
   SharedTranslation(const Translator& translator, ProcessGroup& group, Render render,
                     std::string prefix = "");
-  ~SharedTranslation();  // on rank 0: lets the others return
+  ~SharedTranslation();  // on rank 0: lets the others return, or fail if an exception is on its way
   SharedTranslation(const SharedTranslation&) = delete;
   SharedTranslation& operator=(const SharedTranslation&) = delete;
 
   // On rank 0. Alone, lines are delivered as soon as possible; otherwise in blocks.
   void run(const NextLine& next, const Done& done);
-  // On the other ranks: translates what rank 0 hands out, until it has no more.
+  // On the other ranks: translates what rank 0 hands out, until it has no more. Whatever is thrown on one
+  // rank while they work is thrown on all.
   void work();
 
  private:
+  void run_blocks(const NextLine& next, const Done& done);
+  void end(const std::string& reason);
   TranslatedLine summarise(int64_t line, const Translation& translation) const;
   std::vector<TranslatedLine> translate_share(const std::vector<std::string>& lines,
                                               int64_t first_line) const;
@@ -48,6 +53,13 @@ class SharedTranslation {
   ProcessGroup& group_;
   Render render_;
   std::string prefix_;
+  bool ended_ = false;  // the others know that there is no more
+  int exceptions_;      // that were on their way when it was made
 };
+
+// Opens the same model on all ranks: a UserError on each if one has other weights, another precision, other
+// settings of the search or another number of threads, or if a checkpoint changes while it is read.
+std::unique_ptr<Translator> open_on_all(ProcessGroup& group, const ModelSource& source,
+                                        const std::function<std::unique_ptr<Translator>()>& open);
 
 }  // namespace calque
