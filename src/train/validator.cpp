@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "calque/model/batch_layout.h"
 #include "calque/train/run_setup.h"
 
 namespace calque {
@@ -31,10 +32,35 @@ Validator::Validator(const RunConfig& config, const Tokenizer& tokenizer, DataCa
 ValidationResult Validator::validate(Trainer& trainer, int64_t first_sample) const {
   const auto started = Clock::now();
   ValidationResult result;
-  result.loss = trainer.validation_loss(validation_.batches);
+  result.loss = loss(trainer);
   if (sentences_) translate(trainer, first_sample, result);
   result.seconds = std::chrono::duration<double>(Clock::now() - started).count();
   return result;
+}
+
+// Each rank computes every Nth batch. The sums of all batches are added up in their order, so that the number
+// of ranks makes no difference.
+double Validator::loss(Trainer& trainer) const {
+  ProcessGroup& group = trainer.group();
+  const auto& batches = validation_.batches;
+  std::vector<double> sums(batches.size(), 0);
+  double labels = 0;
+  trainer.with_evaluation_model([&](const Decoder& decoder) {
+    const torch::Device device = decoder.device();
+    for (auto i = static_cast<size_t>(group.rank()); i < batches.size();
+         i += static_cast<size_t>(group.size())) {
+      const Batch& batch = batches[i];
+      sums[i] = decoder
+                    .loss(index_tensor(batch.tokens, device), batch_layout(batch, decoder.config(), device),
+                          index_tensor(batch.labels, device), 0)
+                    .plain.item<double>();
+      group.note_progress();
+    }
+  });
+  for (const Batch& batch : batches) labels += static_cast<double>(batch.labels.size());
+  double sum = 0;
+  for (const double one : group.sum(sums)) sum += one;  // zeros of the other ranks change nothing
+  return sum / labels;
 }
 
 // Each rank translates every Nth sentence; all of them get all translations.

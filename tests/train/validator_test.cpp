@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "calque/base/log.h"
+#include "distributed/ranks.h"
 #include "train/small_run.h"
 
 namespace calque {
@@ -53,6 +54,27 @@ TEST_F(ValidatorTest, LossIsOfAllPairsAndSamplesGoRoundTheSentences) {
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(result.samples[i].source, sources[i]);
     EXPECT_EQ(result.samples[i].reference.substr(8, 1), result.samples[i].source.substr(6, 1));
+  }
+}
+
+TEST_F(ValidatorTest, RanksFindWhatOneFinds) {
+  config_.data.max_tokens = 20;
+  config_.train.batch_tokens = 40;  // several batches, whose sums round
+  const Validator validator(config_, tokenizer_, cache_);
+  Trainer alone = trainer();
+  const ValidationResult expected = validator.validate(alone, 1);
+  for (const int ranks : {2, 3}) {
+    run_ranks(ranks, [&](ProcessGroup& group) {
+      const std::shared_ptr<ProcessGroup> view(std::shared_ptr<void>(), &group);
+      Trainer one(make_model(config_, tokenizer_, torch::kCPU), config_.train, 1, torch::kCPU, {},
+                  {view, {}});
+      const ValidationResult result = validator.validate(one, 1);
+      EXPECT_EQ(result.loss, expected.loss);
+      EXPECT_EQ(result.bleu, expected.bleu);
+      ASSERT_EQ(result.samples.size(), expected.samples.size());
+      for (size_t i = 0; i < result.samples.size(); ++i)
+        EXPECT_EQ(result.samples[i].hypothesis, expected.samples[i].hypothesis);
+    });
   }
 }
 

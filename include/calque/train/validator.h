@@ -39,6 +39,7 @@ class Validator {
   ValidationResult validate(Trainer& trainer, int64_t first_sample) const;
 
  private:
+  double loss(Trainer& trainer) const;
   std::vector<std::string> translations(Trainer& trainer) const;
   void translate(Trainer& trainer, int64_t first_sample, ValidationResult& result) const;
 
