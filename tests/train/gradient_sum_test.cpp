@@ -29,7 +29,9 @@ TEST(GradientSum, EachBucketIsSentBeforeTheNextIsComplete) {
       decoder.initialise(1);
       DeviceGroup device_group(group, torch::kCPU);
       GradientSum sum(trained_parameters(decoder, {}), Compression::none, device_group, 700);
-      size_t sent_at_last = 0;
+      size_t sent_at_norm = 0, sent_at_last = 0;
+      decoder.norm->parameters().front().register_hook(
+          [&](const torch::Tensor&) { sent_at_norm = sum.sent_count(); });
       // The embedding's gradient is the last: of the model's first operation, and of the output if it is
       // tied.
       decoder.embedding->parameters().front().register_hook(
@@ -38,6 +40,7 @@ TEST(GradientSum, EachBucketIsSentBeforeTheNextIsComplete) {
       sum.start();
       loss.backward();
       EXPECT_GE(sum.bucket_count(), 3U);
+      EXPECT_EQ(sent_at_norm, config.tied_embeddings ? 0 : 1);  // the output's gradient is the first
       EXPECT_EQ(sent_at_last, sum.bucket_count() - 1);
       EXPECT_EQ(sum.sent_count(), sum.bucket_count());
       sum.finish();
