@@ -229,6 +229,7 @@ class LaunchTest(Lab):
         self.assertEqual(process.returncode, 1, err)
         self.assertIn("1 of 2 processes did not come within 1 seconds: rank 1", err)
 
+    @unittest.skipUnless(LONG, "CALQUE_LONG=1 runs it")
     def test_a_translator_that_hangs_is_named_within_the_timeout(self):
         (self.folder / "long.fr").write_text("Le chat dort sur la chaise.\n" * 200000)
         process = self.start("launch", "-n", "2", "translate", "whole", "long.fr", "-o", "long.en",
