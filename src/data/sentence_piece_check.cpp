@@ -18,19 +18,21 @@ constexpr size_t largest_charsmap_bytes = 16 << 20;
 
 // The table of a normalizer is a trie in a double array (darts-clone), then the replacements, each ended by a
 // zero byte. The library follows the trie without looking at the array's end.
-class CharsmapCheck {
+class CharsmapTable {
  public:
-  explicit CharsmapCheck(const std::string& charsmap) {
+  explicit CharsmapTable(const std::string& charsmap) {
     if (charsmap.size() < 8 || charsmap.size() > largest_charsmap_bytes) return;
     uint32_t trie_bytes = 0;
     std::memcpy(&trie_bytes, charsmap.data(), sizeof trie_bytes);
     if (trie_bytes % sizeof(uint32_t) != 0 || trie_bytes == 0 || trie_bytes >= charsmap.size() - 4) return;
     units_.resize(trie_bytes / sizeof(uint32_t));
     std::memcpy(units_.data(), charsmap.data() + 4, trie_bytes);
-    replacement_bytes_ = charsmap.size() - 4 - trie_bytes;
+    replacements_ = charsmap.substr(4 + trie_bytes);
     is_sound_ = charsmap.back() == '\0' && walk();
   }
   bool is_sound() const { return is_sound_; }
+  // Whether a space is part of what is replaced, or a space mark of the replacements.
+  bool touches_spaces() const { return has_space_ || replacements_.find(space_mark) != std::string::npos; }
 
  private:
   static uint32_t offset(uint32_t unit) { return (unit >> 10) << ((unit & (1U << 9)) >> 6); }
@@ -39,7 +41,7 @@ class CharsmapCheck {
   static uint32_t value(uint32_t unit) { return unit & ((1U << 31) - 1); }
 
   // Every node that can be reached: its children and its value lie inside the array.
-  bool walk() const {
+  bool walk() {
     std::vector<bool> seen(units_.size());
     std::vector<uint32_t> waiting = {offset(units_[0])};
     while (!waiting.empty()) {
@@ -52,7 +54,8 @@ class CharsmapCheck {
         seen[child] = true;
         const uint32_t next = child ^ offset(units_[child]);
         if (next >= units_.size()) return false;
-        if (has_value(units_[child]) && value(units_[next]) >= replacement_bytes_) return false;
+        has_space_ = has_space_ || c == ' ';
+        if (has_value(units_[child]) && value(units_[next]) >= replacements_.size()) return false;
         waiting.push_back(next);
       }
     }
@@ -60,8 +63,9 @@ class CharsmapCheck {
   }
 
   std::vector<uint32_t> units_;
-  size_t replacement_bytes_ = 0;
+  std::string replacements_;
   bool is_sound_ = false;
+  bool has_space_ = false;  // in what is replaced
 };
 
 }  // namespace
@@ -76,7 +80,7 @@ void check_sentence_piece(const std::string& model, const std::string& name) {
         throw UserError(fmt::format("piece {} has {} bytes", id, pieces[id].text.size()));
     }
     const std::string charsmap = read_sentence_piece_settings(model).charsmap;
-    if (!charsmap.empty() && !CharsmapCheck(charsmap).is_sound())
+    if (!charsmap.empty() && !CharsmapTable(charsmap).is_sound())
       throw UserError("the table of its normalizer is damaged");
   };
   try {
@@ -85,6 +89,22 @@ void check_sentence_piece(const std::string& model, const std::string& name) {
     throw UserError(fmt::format("{}: not a SentencePiece model: {}", name, error.what()),
                     "`calque tokenizer train` creates one");
   }
+}
+
+// BPE alone: a unigram model adds up scores in single precision along the text, and the sums decide. Without
+// byte fallback, unknown characters at the edges of words would be joined.
+bool has_separate_words(const std::string& model) {
+  const SentencePieceSettings settings = read_sentence_piece_settings(model);
+  if (settings.is_unigram || !settings.byte_fallback || !settings.add_dummy_prefix ||
+      !settings.remove_extra_whitespaces || !settings.escape_whitespaces || settings.whitespace_as_suffix)
+    return false;
+  for (const SentencePiece& piece : read_sentence_pieces(model)) {
+    // A mark after the beginning would join words. User-defined pieces are found before spaces get marks.
+    const bool is_of_user = piece.kind == SentencePiece::Kind::user_defined;
+    if (piece.text.find(space_mark, is_of_user ? 0 : 1) != std::string::npos) return false;
+    if (is_of_user && piece.text.find(' ') != std::string::npos) return false;
+  }
+  return settings.charsmap.empty() || !CharsmapTable(settings.charsmap).touches_spaces();
 }
 
 }  // namespace calque

@@ -125,6 +125,7 @@ SentencePieceSettings read_sentence_piece_settings(const std::string& model) {
       const WireField one = read_field(message, inner);
       if (field.number == model_trainer) {
         if (one.number == 3) settings.is_unigram = one.value == 1;
+        if (one.number == 24) settings.whitespace_as_suffix = one.value != 0;
         if (one.number == 35) settings.byte_fallback = one.value != 0;
       } else if (one.number == 1) {
         settings.normalizer = one.bytes;
@@ -134,6 +135,8 @@ SentencePieceSettings read_sentence_piece_settings(const std::string& model) {
         settings.add_dummy_prefix = one.value != 0;
       } else if (one.number == 4) {
         settings.remove_extra_whitespaces = one.value != 0;
+      } else if (one.number == 5) {
+        settings.escape_whitespaces = one.value != 0;
       }
     }
   }

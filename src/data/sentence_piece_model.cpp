@@ -21,8 +21,6 @@ std::mt19937* GetRandomGenerator();
 namespace calque {
 namespace {
 
-constexpr std::string_view space_mark = "\xE2\x96\x81";  // "▁", which marks a space
-
 class SentencePieceModel : public TokenizerModel {
  public:
   SentencePieceModel(const std::string& bytes, const std::string& name) : bytes_(bytes) {
@@ -36,6 +34,7 @@ class SentencePieceModel : public TokenizerModel {
       throw UserError(fmt::format("{}: the model has no {} token", name, begin_id() < 0 ? "<s>" : "</s>"),
                       "train the model with <s> and </s>; `calque tokenizer train` does so");
     }
+    encodes_words_apart_ = has_separate_words(bytes);
   }
 
   std::vector<int32_t> encode(std::string_view text) const override {
@@ -55,6 +54,8 @@ class SentencePieceModel : public TokenizerModel {
                       "set tokenizer.sampling=0");
     return ids;
   }
+
+  bool encodes_words_apart() const override { return encodes_words_apart_; }
 
   std::string decode(std::span<const int32_t> ids) const override {
     std::string text;
@@ -133,6 +134,7 @@ class SentencePieceModel : public TokenizerModel {
   }
 
   std::string bytes_;
+  bool encodes_words_apart_ = false;
   sentencepiece::SentencePieceProcessor processor_;
 };
 

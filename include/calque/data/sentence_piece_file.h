@@ -36,6 +36,8 @@ struct SentencePieceSettings {
   std::string charsmap;        // the rule as a table; empty: no normalisation
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
+  bool escape_whitespaces = true;     // spaces become "▁"
+  bool whitespace_as_suffix = false;  // "▁" ends a word instead of beginning it
 };
 SentencePieceSettings read_sentence_piece_settings(const std::string& model);
 

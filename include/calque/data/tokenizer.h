@@ -50,7 +50,8 @@ class Tokenizer {
   // A random segmentation: BPE-dropout (Provilkov et al., 2020) with probability `sampling`, or a sample from
   // the unigram model (Kudo, 2018) with smoothing `sampling`. A pure function of the text and `seed`.
   std::vector<int32_t> encode_sampled(std::string_view text, double sampling, uint64_t seed) const;
-  std::string decode(std::span<const int32_t> ids) const;  // control tokens are left out
+  bool encodes_words_apart() const { return pieces_->encodes_words_apart(); }  // see TokenizerModel
+  std::string decode(std::span<const int32_t> ids) const;                      // control tokens are left out
 
   int32_t size() const { return pieces_->size(); }
   const std::string& piece(int32_t id) const { return pieces_->piece(id); }

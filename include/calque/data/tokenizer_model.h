@@ -20,6 +20,9 @@ class TokenizerModel {
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;
   virtual std::vector<int32_t> encode_sampled(std::string_view text, double sampling,
                                               uint64_t seed) const = 0;
+  // Whether encode(text) is always encode() of its words, which are split at spaces, one after another. Texts
+  // with the character U+2581 (a space in SentencePiece's pieces) are excepted.
+  virtual bool encodes_words_apart() const { return false; }
   virtual std::string decode(std::span<const int32_t> ids) const = 0;  // all ids must be in range
 
   virtual int32_t size() const = 0;
