@@ -2,10 +2,17 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "calque/base/hash.h"
 
 namespace calque {
+
+std::vector<int64_t> shards_of_rank(int64_t shards, int64_t rank, int64_t ranks) {
+  std::vector<int64_t> own;
+  for (int64_t shard = rank; shard < shards; shard += ranks) own.push_back(shard);
+  return own;
+}
 
 BatchStream::BatchStream(BatchStreamOptions options, Tokenizer tokenizer, DataCache& cache, int64_t epoch,
                          int64_t step)
@@ -17,18 +24,29 @@ BatchStream::BatchStream(BatchStreamOptions options, Tokenizer tokenizer, DataCa
   open_epoch();
 }
 
-BatchStream::Shard BatchStream::open_shard(const TokenStoreOptions& store_options) {
+std::vector<TokenStore> BatchStream::open_stores() const {
+  TokenStoreOptions store_options;
+  store_options.max_tokens = options_.max_tokens;
+  store_options.sampling = options_.sampling;
+  store_options.sampling_seed = mix(options_.seed, static_cast<uint64_t>(epoch_));
+  store_options.shards = options_.shards;
+  std::vector<TokenStore> stores;
+  if (options_.sampling > 0) {
+    // All sampled epochs share one file, which each epoch overwrites, so that they do not fill the cache.
+    const auto path = options_.sampled.empty() ? cache_.folder() / "sampled.tokens" : options_.sampled;
+    stores.push_back(cache_.tokens_at(path, options_.corpus, tokenizer_, store_options));
+    return stores;
+  }
+  const auto own = options_.shards > 1 ? shards_of_rank(options_.shards, options_.rank, options_.ranks)
+                                       : std::vector<int64_t>{0};
+  return cache_.token_shards(options_.corpus, tokenizer_, store_options, own);
+}
+BatchStream::Shard BatchStream::open_shard(TokenStore store, int64_t number) const {
   Shard shard;
-  // All sampled epochs share one file, which each epoch overwrites, so that they do not fill the cache.
-  const auto path = options_.sampled.empty() ? cache_.folder() / "sampled.tokens" : options_.sampled;
-  shard.store = std::make_unique<TokenStore>(
-      options_.sampling > 0 ? cache_.tokens_at(path, options_.corpus, tokenizer_, store_options)
-                            : cache_.tokens(options_.corpus, tokenizer_, store_options));
+  shard.store = std::make_unique<TokenStore>(std::move(store));
   BatchSamplerOptions sampler_options;
   sampler_options.batch_tokens = options_.batch_tokens / options_.shards;
-  sampler_options.seed = store_options.shard == 0
-                             ? options_.seed
-                             : mix(options_.seed, static_cast<uint64_t>(store_options.shard));
+  sampler_options.seed = number == 0 ? options_.seed : mix(options_.seed, static_cast<uint64_t>(number));
   for (const CorpusPart& part : options_.corpus) sampler_options.weights.push_back(part.weight);
   shard.sampler = std::make_unique<BatchSampler>(
       *shard.store,
@@ -39,16 +57,11 @@ BatchStream::Shard BatchStream::open_shard(const TokenStoreOptions& store_option
 
 void BatchStream::open_epoch() {
   if (!shards_.empty() && options_.sampling == 0) return;
-  TokenStoreOptions store_options;
-  store_options.max_tokens = options_.max_tokens;
-  store_options.sampling = options_.sampling;
-  store_options.sampling_seed = mix(options_.seed, static_cast<uint64_t>(epoch_));
-  store_options.shards = options_.shards;
   shards_.clear();
-  const int64_t first = options_.shards > 1 ? options_.rank : 0;
-  for (int64_t shard = first; shard < options_.shards; shard += options_.ranks) {
-    store_options.shard = shard;
-    shards_.push_back(open_shard(store_options));
+  int64_t number = options_.shards > 1 ? options_.rank : 0;
+  for (TokenStore& store : open_stores()) {
+    shards_.push_back(open_shard(std::move(store), number));
+    number += options_.ranks;
   }
   if (options_.shards > 1) set_epoch_steps(epoch_steps());
 }

@@ -1,6 +1,9 @@
 #include "calque/data/corpus.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include "calque/base/error.h"
 #include "calque/base/hash.h"
@@ -76,6 +79,28 @@ int64_t corpus_bytes(const Corpus& corpus) {
   return bytes;
 }
 
+namespace {
+
+uint64_t stamp_of(const Corpus& corpus) {
+  Hasher hasher;
+  for (const CorpusPart& part : corpus) {
+    for (const fs::path& file : part.files()) {
+      struct stat status {};
+      if (stat(file.c_str(), &status) != 0) throw SystemError(file.string(), errno);
+      for (const timespec& time : {status.st_mtim, status.st_ctim}) {
+        hasher.add_value(time.tv_sec);
+        hasher.add_value(time.tv_nsec);
+      }
+      hasher.add_value(status.st_dev);
+      hasher.add_value(status.st_ino);
+      hasher.add_value(status.st_size);
+    }
+  }
+  return hasher.value();
+}
+
+}  // namespace
+
 uint64_t hash_corpus(const Corpus& corpus) {
   Hasher hasher;
   for (const CorpusPart& part : corpus) {
@@ -85,6 +110,15 @@ uint64_t hash_corpus(const Corpus& corpus) {
     for (const int64_t column : part.columns) hasher.add_value(column);
   }
   return hasher.value();
+}
+
+CorpusState corpus_state(const Corpus& corpus) {
+  const uint64_t stamp = stamp_of(corpus);  // first: what changes while the files are read is noticed later
+  return {hash_corpus(corpus), stamp};
+}
+
+bool has_changed(const Corpus& corpus, const CorpusState& since) {
+  return stamp_of(corpus) != since.stamp && hash_corpus(corpus) != since.hash;
 }
 
 std::string_view trim(std::string_view text) {
@@ -108,12 +142,12 @@ TsvColumns tsv_columns(const CorpusPart& part, std::string_view line) {
   return columns;
 }
 
-PairReader::PairReader(const CorpusPart& part)
+PairLineReader::PairLineReader(const CorpusPart& part)
     : part_(part),
       first_(std::make_unique<LineReader>(part.main_file())),
       second_(part.target.empty() ? nullptr : std::make_unique<LineReader>(part.target)) {}
 
-int64_t PairReader::bytes_read() const {
+int64_t PairLineReader::bytes_read() const {
   return first_->bytes_read() + (second_ ? second_->bytes_read() : 0);
 }
 
@@ -121,68 +155,64 @@ namespace {
 
 constexpr const char* check_help = "`calque data check CONFIG` lists all such lines";
 
-void check_utf8(const LineReader& reader, std::string_view line) {
-  if (const auto byte = find_invalid_utf8(line)) {
-    throw UserError(fmt::format("{}:{}: byte {} is not valid UTF-8 (0x{:02x})", reader.path().string(),
-                                reader.line_number(), *byte + 1, static_cast<unsigned char>(line[*byte])),
-                    encoding_help(reader.path().string()) + std::string("; ") + check_help);
+void check_utf8(const fs::path& file, int64_t line, std::string_view text) {
+  if (const auto byte = find_invalid_utf8(text)) {
+    throw UserError(fmt::format("{}:{}: byte {} is not valid UTF-8 (0x{:02x})", file.string(), line,
+                                *byte + 1, static_cast<unsigned char>(text[*byte])),
+                    encoding_help(file.string()) + std::string("; ") + check_help);
   }
 }
 
 }  // namespace
 
-bool PairReader::read_line(SentencePair& pair) {
-  std::string_view line;
-  const bool more = first_->next(line);
-  if (second_) {
-    std::string_view target;
-    if (second_->next(target) != more) {
-      const auto& shorter = more ? part_.target : part_.source;
-      const auto& longer = more ? part_.source : part_.target;
-      throw UserError(
-          fmt::format(
-              "{} ends after line {}, but {} continues: the two files must have the same number of lines",
-              shorter.string(), (more ? *second_ : *first_).line_number(), longer.string()),
-          check_help);
-    }
-    if (more) check_utf8(*second_, target);
-    pair.target = target;
+bool PairLineReader::next(std::string_view& first, std::string_view& second) {
+  const bool more = first_->next(first);
+  if (second_ && second_->next(second) != more) {
+    const auto& shorter = more ? part_.target : part_.source;
+    const auto& longer = more ? part_.source : part_.target;
+    throw UserError(
+        fmt::format(
+            "{} ends after line {}, but {} continues: the two files must have the same number of lines",
+            shorter.string(), (more ? *second_ : *first_).line_number(), longer.string()),
+        check_help);
   }
-  if (!more) return false;
-  check_utf8(*first_, line);
-  pair.line = first_->line_number();
-  if (second_) {
-    pair.source = line;
-  } else if (part_.is_text()) {
-    pair.source = {};
-    pair.target = line;
-  } else {
-    if (trim(line).empty()) {
-      pair.source = pair.target = {};
-      return true;
-    }
-    const TsvColumns columns = tsv_columns(part_, line);
+  return more;
+}
+
+bool parse_pair(const CorpusPart& part, int64_t line, std::string_view first, std::string_view second,
+                SentencePair& pair) {
+  pair = {{}, {}, line};
+  if (!part.target.empty()) check_utf8(part.target, line, second);
+  check_utf8(part.main_file(), line, first);
+  if (!part.target.empty()) {
+    pair.source = trim(first);
+    pair.target = trim(second);
+  } else if (part.is_text()) {
+    pair.target = trim(first);
+  } else if (!trim(first).empty()) {
+    const TsvColumns columns = tsv_columns(part, first);
     if (!columns.is_valid) {
       const std::string expected =
-          part_.columns.empty() ? "2 columns (french<TAB>english)"
-                                : fmt::format("at least {} columns",
-                                              *std::max_element(part_.columns.begin(), part_.columns.end()));
-      throw UserError(fmt::format("{}:{}: expected {}, found {}", part_.pairs.string(), pair.line, expected,
-                                  columns.found),
-                      check_help);
+          part.columns.empty() ? "2 columns (french<TAB>english)"
+                               : fmt::format("at least {} columns",
+                                             *std::max_element(part.columns.begin(), part.columns.end()));
+      throw UserError(
+          fmt::format("{}:{}: expected {}, found {}", part.pairs.string(), line, expected, columns.found),
+          check_help);
     }
-    pair.source = columns.source;
-    pair.target = columns.target;
+    pair.source = trim(columns.source);
+    pair.target = trim(columns.target);
   }
-  return true;
+  return !pair.target.empty() && (part.is_text() || !pair.source.empty());
 }
+
+PairReader::PairReader(const CorpusPart& part) : part_(part), lines_(part) {}
 
 bool PairReader::next(SentencePair& pair) {
   if (part_.first > 0 && returned_ >= part_.first) return false;
-  while (read_line(pair)) {
-    pair.source = trim(pair.source);
-    pair.target = trim(pair.target);
-    if (!pair.target.empty() && (part_.is_text() || !pair.source.empty())) {
+  std::string_view first, second;
+  while (lines_.next(first, second)) {
+    if (parse_pair(part_, lines_.line_number(), first, second, pair)) {
       ++returned_;
       return true;
     }

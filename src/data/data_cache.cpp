@@ -37,7 +37,7 @@ std::optional<fs::path> find_tokenizer(const fs::path& folder, const std::string
 
 DataCache::DataCache(fs::path folder, int threads) : folder_(std::move(folder)), threads_(threads) {}
 
-uint64_t DataCache::corpus_hash(const Corpus& corpus) {
+const CorpusState& DataCache::state(const Corpus& corpus) {
   std::string key;
   for (const CorpusPart& part : corpus) {
     key += part.is_text() ? "text\n" : "pairs\n";
@@ -45,8 +45,8 @@ uint64_t DataCache::corpus_hash(const Corpus& corpus) {
     key += std::to_string(part.first) + '\n';
     for (const int64_t column : part.columns) key += std::to_string(column) + '\n';
   }
-  const auto found = hashes_.find(key);
-  return found != hashes_.end() ? found->second : hashes_[key] = hash_corpus(corpus);
+  const auto found = states_.find(key);
+  return found != states_.end() ? found->second : states_[key] = corpus_state(corpus);
 }
 
 Tokenizer DataCache::tokenizer(const TokenizerConfig& config, const Corpus& train) {
@@ -69,15 +69,28 @@ Tokenizer DataCache::tokenizer(const TokenizerConfig& config, const Corpus& trai
 }
 
 TokenStore DataCache::tokens(const Corpus& corpus, const Tokenizer& tokenizer, TokenStoreOptions options) {
-  options.corpus_hash = corpus_hash(corpus);
-  const uint64_t key = token_store_key(corpus, tokenizer, options);
-  return tokens_at(folder_ / fmt::format("{}.tokens", hex(key)), corpus, tokenizer, options);
+  return std::move(token_shards(corpus, tokenizer, options, {options.shard}).front());
+}
+
+std::vector<TokenStore> DataCache::token_shards(const Corpus& corpus, const Tokenizer& tokenizer,
+                                                TokenStoreOptions options,
+                                                const std::vector<int64_t>& shards) {
+  options.threads = threads_;
+  options.corpus_state = state(corpus);
+  std::vector<TokenStoreShard> files;
+  for (const int64_t shard : shards) {
+    options.shard = shard;
+    const std::string key = hex(token_store_key(corpus, tokenizer, options));
+    files.push_back({shard, folder_ / fmt::format("{}.tokens", key)});
+    if (fs::exists(files.back().path)) mark_used(files.back().path);
+  }
+  return TokenStore::open_or_build(files, corpus, tokenizer, options);
 }
 
 TokenStore DataCache::tokens_at(const fs::path& path, const Corpus& corpus, const Tokenizer& tokenizer,
                                 TokenStoreOptions options) {
   options.threads = threads_;
-  options.corpus_hash = corpus_hash(corpus);
+  options.corpus_state = state(corpus);
   if (fs::exists(path)) mark_used(path);
   return TokenStore::open_or_build(path, corpus, tokenizer, options);
 }

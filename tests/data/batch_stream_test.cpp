@@ -232,6 +232,34 @@ TEST_F(SharedBatches, ShardsAreTheWholeCorpusAndAProcessOpensItsOwnAlone) {
   EXPECT_EQ(std::abs(first - stream().pairs()), 1);
 }
 
+// What "prepared" means: the shards, whoever made them, have the batches of the shards that the stream makes.
+TEST_F(SharedBatches, PreparedShardsHaveTheSameBatches) {
+  options_.shards = 4;
+  options_.batch_tokens = 600;
+  const auto unprepared = steps_of(1, 10);
+  cache_ = DataCache(folder_ / "other", 2);
+  TokenStoreOptions store_options;
+  store_options.shards = 4;
+  const auto stores = cache_.token_shards(options_.corpus, small_tokenizer(), store_options, {2, 0, 3, 1});
+  const auto count = [&] {
+    return std::distance(fs::directory_iterator(folder_ / "other"), fs::directory_iterator());
+  };
+  EXPECT_EQ(count(), 4);
+  EXPECT_EQ(steps_of(2, 10), unprepared);
+  EXPECT_EQ(count(), 4);
+}
+
+// With a step that is as long as a shard, each has its pairs once: together, the epoch of one store.
+TEST_F(SharedBatches, AnEpochOfShardsHasThePairsOfTheWholeCorpus) {
+  options_.corpus = {tsv_part(folder_.write("a.tsv", small_tsv(60)))};
+  options_.batch_tokens = 4 * 4000;
+  const auto whole = steps_of(1, 1);
+  options_.shards = 4;
+  EXPECT_EQ(steps_of(1, 1), whole);
+  EXPECT_EQ(steps_of(4, 1), whole);
+  EXPECT_EQ(whole[0].size(), 60U);
+}
+
 TEST(ShareOf, SharesHaveAboutAsManyTokens) {
   std::vector<int64_t> sorted_by_length(64);
   std::iota(sorted_by_length.begin(), sorted_by_length.end(), 1);

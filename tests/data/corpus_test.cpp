@@ -274,4 +274,21 @@ TEST(Corpus, HashDependsOnContentNotOnFileNames) {
   EXPECT_NE(hash("a", "x\ty\n"), hash("a", "x\tz\n"));
 }
 
+TEST(Corpus, AChangeIsOneOfTheContents) {
+  const TemporaryFolder folder;
+  CorpusPart part;
+  part.pairs = folder.write("a.tsv", "un\tone\n");
+  const Corpus corpus = {part};
+  const CorpusState state = corpus_state(corpus);
+  EXPECT_EQ(state.hash, hash_corpus(corpus));
+  EXPECT_FALSE(has_changed(corpus, state));
+  folder.write("b.tsv", "un\tone\n");
+  std::filesystem::rename(folder / "b.tsv", folder / "a.tsv");  // another file with the same content
+  EXPECT_NE(corpus_state(corpus).stamp, state.stamp);
+  EXPECT_FALSE(has_changed(corpus, state));
+  folder.write("b.tsv", "un\tONE\n");
+  std::filesystem::rename(folder / "b.tsv", folder / "a.tsv");
+  EXPECT_TRUE(has_changed(corpus, state));
+}
+
 }  // namespace calque

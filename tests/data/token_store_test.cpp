@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "calque/base/error.h"
@@ -267,7 +268,7 @@ TEST(TokenStore, TheKeyKnowsEverythingAStoreDependsOn) {
   keys.insert(key());
   options.sampling_seed = 2;
   keys.insert(key());
-  options.corpus_hash = 7;
+  options.corpus_state = CorpusState{7, 0};
   keys.insert(key());
   EXPECT_EQ(keys.size(), 6U);
   const TokenStoreOptions defaults;
@@ -317,6 +318,138 @@ TEST(TokenStore, AHeaderThatContradictsTheFileIsNamed) {
     folder.write("bad", bad);
     EXPECT_THROW(TokenStore(folder / "bad"), UserError) << "byte " << at;
   }
+}
+
+namespace {
+
+std::vector<TokenStoreShard> shard_files(const TemporaryFolder& folder, const std::string& prefix,
+                                         const std::vector<int64_t>& numbers) {
+  std::vector<TokenStoreShard> files;
+  for (const int64_t number : numbers) files.push_back({number, folder / (prefix + std::to_string(number))});
+  return files;
+}
+
+}  // namespace
+
+// Two parts, one of two files, with blank, lengthy and unusable lines, in several blocks.
+class TokenStoreShards : public testing::Test {
+ protected:
+  TokenStoreShards() {
+    std::string lengthy = "un";
+    for (int i = 0; i < 60; ++i) lengthy += " pomme";
+    std::string source, target;
+    for (int i = 0; i < 9000; ++i) {
+      source += i % 50 == 0 ? "\n" : "le chat " + std::to_string(i) + "\n";
+      target += i % 70 == 0 ? "\x01\n" : "the cat\n";
+    }
+    corpus_ = {tsv_part(folder_.write("a.tsv", small_tsv(400) + "\n" + lengthy + "\tone\n" + small_tsv(90)))};
+    corpus_.emplace_back();
+    corpus_.back().source = folder_.write("b.fr", source);
+    corpus_.back().target = folder_.write("b.en", target);
+    options_.max_tokens = 50;
+    options_.shards = 5;
+    options_.threads = 3;
+  }
+
+  TemporaryFolder folder_;
+  Corpus corpus_;
+  TokenStoreOptions options_;
+};
+
+TEST_F(TokenStoreShards, TogetherAreThoseThatAreBuiltOneByOne) {
+  int64_t pairs = 0, empty = 0, too_long = 0;
+  const auto stores = TokenStore::open_or_build(shard_files(folder_, "all", {0, 1, 2, 3, 4}), corpus_,
+                                                small_tokenizer(), options_);
+  TokenStore::open_or_build(shard_files(folder_, "some", {3, 1}), corpus_, small_tokenizer(), options_);
+  for (int64_t i = 0; i < 5; ++i) {
+    const std::string number = std::to_string(i);
+    options_.shard = i;
+    options_.threads = 1;
+    TokenStore::build(folder_ / ("one" + number), corpus_, small_tokenizer(), options_);
+    const std::string alone = read_file(folder_ / ("one" + number));
+    EXPECT_EQ(read_file(folder_ / ("all" + number)), alone) << i;
+    if (i == 1 || i == 3) {
+      EXPECT_EQ(read_file(folder_ / ("some" + number)), alone) << i;
+    }
+    const TokenStore& store = stores[static_cast<size_t>(i)];
+    EXPECT_EQ(store.key(), token_store_key(corpus_, small_tokenizer(), options_));
+    for (int64_t pair = 0; pair < store.pairs(); ++pair) EXPECT_EQ(store.record(pair).line % 5, i);
+    pairs += store.pairs();
+    empty += store.skipped_empty();
+    too_long += store.skipped_long();
+  }
+  options_.shard = 0;
+  options_.shards = 1;
+  const TokenStore whole = TokenStore::open_or_build(folder_ / "w", corpus_, small_tokenizer(), options_);
+  EXPECT_EQ(pairs, whole.pairs());
+  EXPECT_EQ(empty, whole.skipped_empty());
+  EXPECT_EQ(too_long, whole.skipped_long());
+  EXPECT_GT(too_long, 0);
+  EXPECT_EQ(empty, 1 + 180 + 129 - 26);  // every 350th line of the second part is empty on both sides
+}
+
+// Of version 2 of the format, as calque wrote them when every shard was a pass over the text.
+TEST_F(TokenStoreShards, HaveTheBytesThatTheyAlwaysHad) {
+  const Tokenizer golden = Tokenizer::load(source_folder() / "tests/golden/tokenizer/bpe.model");
+  TokenStore::open_or_build(shard_files(folder_, "s", {0, 1, 2, 3, 4}), corpus_, golden, options_);
+  std::vector<std::string> hashes;
+  for (const char* name : {"s0", "s1", "s2", "s3", "s4"}) hashes.push_back(hex(hash_file(folder_ / name)));
+  EXPECT_THAT(hashes, testing::ElementsAre("924e28facc5af1ff", "17020e4742736466", "93bd6f1814bc8eff",
+                                           "5f4ba139ffd142c6", "2bf102a6851664c7"));
+}
+
+TEST_F(TokenStoreShards, MoreThanOnePassCanHoldAreBuiltToo) {
+  corpus_ = {tsv_part(folder_.write("c.tsv", small_tsv(900)))};
+  options_.shards = 300;
+  std::vector<int64_t> numbers(300);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const auto stores =
+      TokenStore::open_or_build(shard_files(folder_, "s", numbers), corpus_, small_tokenizer(), options_);
+  int64_t pairs = 0;
+  for (const TokenStore& store : stores) pairs += store.pairs();
+  options_.shards = 1;
+  EXPECT_EQ(TokenStore::open_or_build(folder_ / "w", corpus_, small_tokenizer(), options_).pairs(), pairs);
+}
+
+TEST_F(TokenStoreShards, ThoseThatAreThereStayAndAnErrorLeavesNone) {
+  const auto files = shard_files(folder_, "s", {0, 1, 2});
+  TokenStore::open_or_build({files[1]}, corpus_, small_tokenizer(), options_);
+  const auto inode = [&] {
+    struct stat status {};
+    stat(files[1].path.c_str(), &status);
+    return status.st_ino;
+  };
+  const auto before = inode();
+  EXPECT_EQ(TokenStore::open_or_build(files, corpus_, small_tokenizer(), options_).size(), 3U);
+  EXPECT_EQ(inode(), before);
+  const Corpus broken = {tsv_part(folder_.write("c.tsv", small_tsv(5000) + "no tab\n"))};
+  const fs::path sub = folder_ / "sub";
+  EXPECT_THAT(
+      [&] {
+        TokenStore::open_or_build({{0, sub / "0"}, {1, sub / "1"}}, broken, small_tokenizer(), options_);
+      },
+      testing::ThrowsMessage<UserError>(HasSubstr("c.tsv:5001: expected 2 columns")));
+  EXPECT_TRUE(fs::is_empty(sub));
+  options_.shards = 3;
+  const Corpus few = {tsv_part(folder_.write("d.tsv", "un\tone\nun\tone\n"))};
+  EXPECT_THAT(
+      [&] {
+        TokenStore::open_or_build({{1, sub / "1"}, {0, sub / "0"}}, few, small_tokenizer(), options_);
+      },
+      testing::ThrowsMessage<UserError>(HasSubstr("no usable pairs in shard 1 of 3")));
+  EXPECT_TRUE(fs::is_empty(sub));
+}
+
+TEST(TokenStore, AnErrorBeyondTheLimitOfAPartDoesNotCount) {
+  const TemporaryFolder folder;
+  CorpusPart part = tsv_part(folder.write("a.tsv", "un\tone\n\nun\tone\n\n\nno tab\n"));
+  part.first = 2;
+  const TokenStore store = TokenStore::open_or_build(folder / "s", {part}, small_tokenizer(), {});
+  EXPECT_EQ(store.pairs(), 2);
+  EXPECT_EQ(store.skipped_empty(), 1);
+  part.first = 3;
+  EXPECT_THAT([&] { TokenStore::build(folder / "t", {part}, small_tokenizer(), {}); },
+              testing::ThrowsMessage<UserError>(HasSubstr("a.tsv:6: expected 2 columns")));
 }
 
 TEST(TokenStore, TextHasNoSource) {

@@ -27,6 +27,9 @@ struct BatchStreamOptions {
   std::filesystem::path sampled = {};  // token file with a sampling tokenizer; empty: in the cache
 };
 
+// The numbers of the shards that a process opens: every Nth, beginning with its rank.
+std::vector<int64_t> shards_of_rank(int64_t shards, int64_t rank, int64_t ranks);
+
 class BatchStream {
  public:
   // Starts at step `step` of `epoch`. Keeps a reference to the cache.
@@ -53,7 +56,8 @@ class BatchStream {
     int64_t epoch = 0, step = 0;  // of its next batch
   };
   void open_epoch();
-  Shard open_shard(const TokenStoreOptions& store_options);
+  std::vector<TokenStore> open_stores() const;
+  Shard open_shard(TokenStore store, int64_t number) const;
   void seek();
   Batch next_share() const;  // of a batch that all processes know
   Batch next_of_shards();

@@ -41,12 +41,42 @@ bool is_text(const Corpus& corpus);
 int64_t corpus_bytes(const Corpus& corpus);
 uint64_t hash_corpus(const Corpus& corpus);  // hash of the files' contents, kinds and order
 
+// What a corpus is at a moment. The stamp is of the files' sizes and times: if it is still the same, nobody
+// has to read the files to know that their contents are.
+struct CorpusState {
+  uint64_t hash = 0;
+  uint64_t stamp = 0;
+};
+CorpusState corpus_state(const Corpus& corpus);
+bool has_changed(const Corpus& corpus, const CorpusState& since);  // the contents
+
 // One pair; for plain text the source is empty. The views are valid until the next pair is read.
 struct SentencePair {
   std::string_view source;
   std::string_view target;
   int64_t line = 0;
 };
+
+// Reads the lines of one part, in order: those of its file, or of its source and target side by side.
+class PairLineReader {
+ public:
+  explicit PairLineReader(const CorpusPart& part);
+  // `second` is the target's line if there are two files. False at the end; different line counts throw a
+  // UserError. The views are valid until the next call.
+  bool next(std::string_view& first, std::string_view& second);
+  int64_t line_number() const { return first_->line_number(); }  // of the last line read, starting at 1
+  int64_t bytes_read() const;
+
+ private:
+  const CorpusPart& part_;
+  std::unique_ptr<LineReader> first_;   // the TSV, the text or the source file
+  std::unique_ptr<LineReader> second_;  // the target file, if there are two files
+};
+
+// The pair in such lines; returns false if it is blank or has an empty side. A wrong number of columns and
+// invalid UTF-8 throw a UserError that names the line.
+bool parse_pair(const CorpusPart& part, int64_t line, std::string_view first, std::string_view second,
+                SentencePair& pair);
 
 // Reads the pairs of one part, in order. Blank lines and pairs with an empty side are skipped. A wrong number
 // of columns, different line counts and invalid UTF-8 throw a UserError that names the line.
@@ -55,14 +85,11 @@ class PairReader {
   explicit PairReader(const CorpusPart& part);
   bool next(SentencePair& pair);
   int64_t skipped_empty() const { return skipped_empty_; }
-  int64_t bytes_read() const;
+  int64_t bytes_read() const { return lines_.bytes_read(); }
 
  private:
-  bool read_line(SentencePair& pair);
-
   const CorpusPart& part_;
-  std::unique_ptr<LineReader> first_;   // the TSV, the text or the source file
-  std::unique_ptr<LineReader> second_;  // the target file, if there are two files
+  PairLineReader lines_;
   int64_t skipped_empty_ = 0;
   int64_t returned_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "calque/data/data_config.h"
 #include "calque/data/token_store.h"
@@ -21,17 +22,22 @@ class DataCache {
   // Loads config.path if it is set; otherwise trains a tokenizer on `train`, or reuses a cached one.
   Tokenizer tokenizer(const TokenizerConfig& config, const Corpus& train);
   TokenStore tokens(const Corpus& corpus, const Tokenizer& tokenizer, TokenStoreOptions options);
+  // The same for several of options.shards: one pass over the corpus builds those that are missing.
+  std::vector<TokenStore> token_shards(const Corpus& corpus, const Tokenizer& tokenizer,
+                                       TokenStoreOptions options, const std::vector<int64_t>& shards);
   // Like tokens(), but in the file `path`, which is replaced if it was built from other data or settings.
   TokenStore tokens_at(const std::filesystem::path& path, const Corpus& corpus, const Tokenizer& tokenizer,
                        TokenStoreOptions options);
 
-  uint64_t corpus_hash(const Corpus& corpus);  // cached: each corpus is read once
+  uint64_t corpus_hash(const Corpus& corpus) { return state(corpus).hash; }  // each corpus is read once
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
+  const CorpusState& state(const Corpus& corpus);
+
   std::filesystem::path folder_;
   int threads_;
-  std::map<std::string, uint64_t> hashes_;  // keyed by the files of a corpus
+  std::map<std::string, CorpusState> states_;  // keyed by the files of a corpus
 };
 
 }  // namespace calque

@@ -1,6 +1,6 @@
-// TokenStore: a tokenised corpus in one memory-mapped file, with pairs sorted by length. It is built in
-// parallel with constant memory and written atomically. It is reused until the corpus, the tokenizer or the
-// options change.
+// TokenStore: a tokenised corpus, or a shard of it, in one memory-mapped file, with pairs sorted by length.
+// It is built in parallel with constant memory and written atomically. It is reused until the corpus, the
+// tokenizer or the options change.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,13 @@ struct TokenStoreOptions {
   uint64_t sampling_seed = 0;
   int64_t shard = 0;  // of `shards`: the pairs at every Nth line
   int64_t shards = 1;
-  int threads = 2;                           // mutate: speed only
-  std::optional<uint64_t> corpus_hash = {};  // if already known
+  int threads = 2;                               // mutate: speed only
+  std::optional<CorpusState> corpus_state = {};  // if already known
+};
+
+struct TokenStoreShard {
+  int64_t number;  // from 0
+  std::filesystem::path path;
 };
 
 // The position of a pair in the corpus, and its length.
@@ -50,6 +55,11 @@ class TokenStore {
   // Opens `path` if it was built from this corpus, tokenizer and options; otherwise builds it.
   static TokenStore open_or_build(const std::filesystem::path& path, const Corpus& corpus,
                                   const Tokenizer& tokenizer, const TokenStoreOptions& options);
+  // The same for several of options.shards, in the order given: one pass over the corpus builds those that
+  // are missing (above 256, several). options.shard does not count.
+  static std::vector<TokenStore> open_or_build(const std::vector<TokenStoreShard>& shards,
+                                               const Corpus& corpus, const Tokenizer& tokenizer,
+                                               TokenStoreOptions options);
   static void build(const std::filesystem::path& path, const Corpus& corpus, const Tokenizer& tokenizer,
                     const TokenStoreOptions& options);
   // Opens the file and verifies its magic number, version, sizes and checksums.
