@@ -1,4 +1,6 @@
 // calque data: what is wrong with a corpus, what batches it makes, and its preparation for training.
+#include <optional>
+
 #include "calque/base/error.h"
 #include "calque/base/log.h"
 #include "calque/base/units.h"
@@ -17,6 +19,7 @@ struct DataOptions {
   bool as_json = false;
   size_t examples = 3;
   int64_t shards = 0;
+  std::optional<int64_t> threads = {};
 };
 
 void check(const DataOptions& options) {
@@ -49,13 +52,23 @@ void batches(const DataOptions& options) {
   options.as_json ? print_json(summary.to_json()) : print(summary.to_text());
 }
 
-// Each process prepares the shards that it would train on.
+// The shards of all processes, by their number.
+nlohmann::json gather_shards(ProcessGroup& group, const nlohmann::json& own) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const std::string& text : group.gather(own.dump())) {
+    for (const auto& one : nlohmann::json::parse(text)) all[one["shard"].get<size_t>()] = one;
+  }
+  return all;
+}
+
+// Each process prepares the shards that it would train on, in one pass over the text.
 void prepare(const DataOptions& options) {
   ProcessGroup group(world_of_this_process());
   RunConfig config;
   group.everywhere([&] {
     config = read_run_config(options.config, options.overrides);
     if (options.shards > 0) config.data.shards = options.shards;
+    if (options.threads) config.train.threads = *options.threads;
     check_data_files(config.data);
     if (config.data.train.empty()) throw UserError("data.train is empty: there is nothing to prepare");
     check_shards(config, group.size());
@@ -68,17 +81,13 @@ void prepare(const DataOptions& options) {
     TokenStoreOptions store_options;
     store_options.max_tokens = config.data.max_tokens;
     store_options.shards = config.data.shards;
-    for (int64_t i = group.rank(); i < config.data.shards; i += group.size()) {
-      store_options.shard = i;
-      const TokenStore store = cache.tokens(config.data.train, tokenizer, store_options);
-      shards.push_back({{"shard", i}, {"pairs", store.pairs()}, {"tokens", store.tokens()}});
-    }
+    const auto own = shards_of_rank(config.data.shards, group.rank(), group.size());
+    const auto stores = cache.token_shards(config.data.train, tokenizer, store_options, own);
+    for (size_t i = 0; i < own.size(); ++i)
+      shards.push_back({{"shard", own[i]}, {"pairs", stores[i].pairs()}, {"tokens", stores[i].tokens()}});
     validation_batches(config, tokenizer, cache);
   });
-  nlohmann::json all = nlohmann::json::array();
-  for (const std::string& text : group.gather(shards.dump())) {
-    for (const auto& one : nlohmann::json::parse(text)) all.push_back(one);
-  }
+  const nlohmann::json all = gather_shards(group, shards);
   if (!group.is_first()) return;
   if (options.as_json) return print_json(all);
   for (const auto& one : all) {
@@ -122,6 +131,7 @@ void add_data_command(CLI::App& app) {
                   "calque launch -n 4 data prepare configs/base.yaml --shards 16");
   add_common(prepare_command);
   prepare_command->add_option("--shards", options.shards, "Sets data.shards")->check(CLI::Range(1, 65536));
+  prepare_command->add_option("--threads", options.threads, "Sets train.threads")->check(CLI::Range(0, 1024));
   prepare_command->callback([] { prepare(options); });
 }
 
