@@ -68,7 +68,7 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
       if (rounds) {
         to.copy_(torch::mm(a, b));
       } else {
-        torch::mm_out(to, a, b);
+        matrix_product_into(to, a, b);
       }
     };
     const Tensor rounded_weight = rounded(weight);
@@ -86,7 +86,8 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
         multiply(d_part, d_logits, rounded_weight);
       }
       if (needs_d_weight && rounds) d_weight.add_(torch::mm(d_logits.t(), rounded_hidden));
-      if (needs_d_weight && !rounds) d_weight.addmm_(d_logits.t(), rounded_hidden);
+      if (needs_d_weight && !rounds)
+        matrix_product_into(d_weight, d_logits.t(), rounded_hidden, /*add=*/true);
     }
     const Tensor sums = losses.sum(0).to(hidden.scalar_type());
     context->save_for_backward({d_hidden, d_weight});

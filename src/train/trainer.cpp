@@ -12,6 +12,7 @@
 #include "calque/base/hash.h"
 #include "calque/checkpoint/hf_config.h"
 #include "calque/checkpoint/weight_names.h"
+#include "calque/kernels/sum_of_products.h"
 #include "calque/model/batch_layout.h"
 #include "calque/model/lora.h"
 #include "calque/train/run_setup.h"
@@ -89,8 +90,8 @@ void Trainer::clear_gradients() {
 }
 
 // Undoes the loss scale, and clips. Each rank measures the gradients of the parameters that it updates, and
-// the ranks' losses are added up on the way. The norms reach the CPU in one copy. With local steps a rank
-// that got no pairs has no gradients.
+// the ranks' losses are added up on the way. From other devices the norms come in one copy. With local steps
+// a rank that got no pairs has no gradients.
 double Trainer::clip_gradients(double& loss) {
   RECORD_USER_SCOPE("optimizer");
   std::vector<Tensor> gradients;
@@ -98,7 +99,9 @@ double Trainer::clip_gradients(double& loss) {
     if (parameter.tensor.grad().defined()) gradients.push_back(parameter.tensor.grad());
   }
   double squares = 0;
-  if (!gradients.empty()) {
+  if (device_.is_cpu()) {
+    for (const Tensor& gradient : gradients) squares += sum_of_products(gradient, gradient);
+  } else if (!gradients.empty()) {
     const Tensor norms = torch::stack(at::_foreach_norm(gradients)).to(torch::kCPU, torch::kFloat64);
     for (int64_t i = 0; i < norms.numel(); ++i) squares += std::pow(norms.const_data_ptr<double>()[i], 2);
   }

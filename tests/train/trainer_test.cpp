@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "calque/checkpoint/hf_config.h"
+#include "calque/kernels/threads.h"
 #include "calque/train/orthogonalise.h"
 #include "calque/train/run_setup.h"
 #include "temporary_folder.h"
@@ -47,6 +48,32 @@ TEST(Trainer, LearnsNearlyTheSameWithProductsInBfloat16) {
   EXPECT_NEAR(losses[60], losses[0], 0.01);
   EXPECT_LT(losses[119], 0.7 * losses[60]);
   EXPECT_NEAR(losses[119], losses[59], 0.1 * losses[59]);
+}
+
+// Tensors large enough that LibTorch's own operations divide them among threads too.
+TEST(Trainer, WeightsHaveTheSameBitsForAnyNumberOfThreads) {
+  ModelConfig model = tiny_config(4000);
+  model.hidden_size = 64;
+  model.mlp_size = 160;
+  model.embedding_shortcut = true;
+  TrainConfig config;
+  config.precision = Precision::float32;
+  config.max_grad_norm = 0.1;  // so that the norm, a sum over all gradients, matters
+  const int before = num_threads();
+  for (const OptimizerKind optimizer : {OptimizerKind::adamw, OptimizerKind::muon}) {
+    config.optimizer = optimizer;
+    std::vector<std::unique_ptr<Trainer>> trainers;
+    for (const int threads : {1, 2, 5}) {
+      set_num_threads(threads);
+      trainers.push_back(std::make_unique<Trainer>(make_decoder(model), config, 7, torch::kCPU));
+      for (uint32_t step = 0; step < 3; ++step) {
+        const StepResult result = trainers.back()->step(random_batch(step, 500), 5e-3);
+        EXPECT_GT(result.gradient_norm, 0.1);
+      }
+      EXPECT_EQ(worst_weight_difference(*trainers.front(), *trainers.back()), 0) << threads;
+    }
+  }
+  set_num_threads(before);
 }
 
 TEST(LossScale, HalvesAfterAnOverflowAndDoublesAfterManyGoodSteps) {
