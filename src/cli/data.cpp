@@ -2,12 +2,14 @@
 #include <optional>
 
 #include "calque/base/error.h"
+#include "calque/base/hash.h"
 #include "calque/base/log.h"
 #include "calque/base/units.h"
 #include "calque/cli/command.h"
 #include "calque/data/batch_summary.h"
 #include "calque/data/data_check.h"
 #include "calque/kernels/threads.h"
+#include "calque/train/rank_check.h"
 #include "calque/train/run_setup.h"
 
 namespace calque::cli {
@@ -63,7 +65,7 @@ nlohmann::json gather_shards(ProcessGroup& group, const nlohmann::json& own) {
 
 // Each process prepares the shards that it would train on, in one pass over the text.
 void prepare(const DataOptions& options) {
-  ProcessGroup group(world_of_this_process());
+  ProcessGroup group(world_of_this_process(), {{"command", "data prepare"}});
   RunConfig config;
   group.everywhere([&] {
     config = read_run_config(options.config, options.overrides);
@@ -73,8 +75,13 @@ void prepare(const DataOptions& options) {
     if (config.data.train.empty()) throw UserError("data.train is empty: there is nothing to prepare");
     check_shards(config, group.size());
   });
+  check_settings_alike(group, config);
+  group.set_timeout(config.distributed.timeout_seconds);
   set_num_threads(config.train.threads, group.world().local_size);
   DataCache cache(runs_folder() / ".cache", num_threads());
+  std::string corpus;
+  group.everywhere([&] { corpus = hex(cache.corpus_hash(config.data.train)); });
+  group.check_alike({{"data.train, as a hash", corpus}});
   const Tokenizer tokenizer = shared_tokenizer(group, [&] { return choose_tokenizer(config, cache); });
   nlohmann::json shards = nlohmann::json::array();
   group.everywhere([&] {
