@@ -2,9 +2,67 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cmath>
+#include <vector>
+
 #include "kernels/compare.h"
 
 namespace calque {
+namespace {
+
+void expect_close_unless_empty(const torch::Tensor& found, const torch::Tensor& expected, double tolerance) {
+  ASSERT_EQ(found.sizes(), expected.sizes());
+  if (expected.numel() > 0) expect_close(found, expected, tolerance, "product");
+}
+
+}  // namespace
+
+// Sizes that blocks divide evenly, unevenly and not at all.
+TEST(MatrixProduct, IsThatOfLibTorchWhateverTheBlocks) {
+  at::manual_seed(13);
+  for (const auto& [rows, inner, columns] : std::vector<std::array<int64_t, 3>>{{0, 4, 5},
+                                                                                {1, 7, 3},
+                                                                                {5, 0, 4},
+                                                                                {300, 20, 40},
+                                                                                {700, 900, 333},
+                                                                                {130, 5000, 129},
+                                                                                {4000, 130, 129}}) {
+    const auto a = torch::randn({rows, inner}), b = torch::randn({inner, columns}),
+               start = torch::randn({rows, columns});
+    const auto expected = torch::mm(a, b);
+    const double tolerance = 1e-5 * std::sqrt(static_cast<double>(inner + 1));
+    expect_close_unless_empty(matrix_product(a, b), expected, tolerance);
+    // Operands that lie transposed in memory.
+    expect_close_unless_empty(matrix_product(a.t().contiguous().t(), b.t().contiguous().t()), expected,
+                              tolerance);
+    const auto out = start.clone();
+    matrix_product_into(out, a, b, /*add=*/true);
+    expect_close_unless_empty(out, start + expected, tolerance);
+  }
+}
+
+TEST(Linear, InFloat32ValuesAndGradientsMatchTheReference) {
+  at::manual_seed(14);
+  const auto x = torch::randn({700, 130}), weight = torch::randn({333, 130}), bias = torch::randn({333});
+  expect_same(
+      {x, weight, bias}, [](const auto& in) { return calque::linear(in[0], in[1], in[2]); },
+      [](const auto& in) { return reference::linear(in[0], in[1], in[2]); }, 1e-5);
+  expect_same(
+      {x, weight}, [](const auto& in) { return calque::linear(in[0], in[1]); },
+      [](const auto& in) { return reference::linear(in[0], in[1]); }, 1e-5);
+}
+
+TEST(Linear, ALowRankProductThatIsAddedMatchesTheReference) {
+  at::manual_seed(15);
+  const auto y = torch::randn({70, 50}), x = torch::randn({70, 30}), down = torch::randn({4, 30}),
+             up = torch::randn({50, 4});
+  const auto times_one = [](const torch::Tensor& leaf) { return leaf * 1; };  // a leaf cannot be overwritten
+  expect_same(
+      {y, x, down, up},
+      [&](const auto& in) { return add_low_rank(times_one(in[0]), in[1], in[2], in[3], 0.7); },
+      [](const auto& in) { return reference::add_low_rank(in[0], in[1], in[2], in[3], 0.7); }, 1e-5);
+}
 
 TEST(Linear, ValuesAndGradientsMatchTheReference) {
   at::manual_seed(12);

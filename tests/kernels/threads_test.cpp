@@ -1,5 +1,6 @@
 #include "calque/kernels/threads.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
@@ -10,6 +11,8 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "calque/kernels/norm.h"
@@ -94,6 +97,44 @@ TEST(Threads, EveryUnitRunsOnceWhateverTheNumberOfThreads) {
       for (const auto& one : runs) EXPECT_EQ(one, 1) << count << " units, " << threads << " threads";
     }
   }
+}
+
+TEST(Threads, AnExceptionOfAUnitReachesTheCallerAndThePoolGoesOn) {
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_THROW(parallel_units(100, 3,
+                                [](int64_t unit) {
+                                  if (unit == 37) throw std::runtime_error("unit 37");
+                                }),
+                 std::runtime_error);
+    std::atomic<int> runs = 0;
+    parallel_units(100, 3, [&](int64_t) { ++runs; });
+    EXPECT_EQ(runs, 100);
+  }
+}
+
+TEST(Threads, UnitsInsideUnitsAndOfSeveralCallersRunOnceEach) {
+  std::atomic<int> runs = 0;
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 3; ++caller) {
+    callers.emplace_back([&] {
+      for (int i = 0; i < 50; ++i)
+        parallel_units(8, 3, [&](int64_t) { parallel_units(5, 3, [&](int64_t) { ++runs; }); });
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(runs, 3 * 50 * 8 * 5);
+}
+
+TEST(Threads, LibTorchUsesOneThreadInsideAUnitAndAllAfterIt) {
+  const int before = num_threads();
+  set_num_threads(3);
+  std::atomic<int> most = 0;
+  parallel_units(20, 3, [&](int64_t) {
+    if (at::get_num_threads() > most) most = at::get_num_threads();
+  });
+  EXPECT_EQ(most, 1);
+  EXPECT_EQ(num_threads(), 3);
+  set_num_threads(before);
 }
 
 TEST(Threads, Bfloat16InstructionsAreThoseTheSystemLists) {
