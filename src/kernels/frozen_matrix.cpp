@@ -3,6 +3,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
+#include "calque/kernels/linear.h"
+
 namespace calque {
 
 using torch::Tensor;
@@ -16,11 +18,11 @@ class WidenedProduct : public torch::autograd::Function<WidenedProduct> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight) {
     context->save_for_backward({weight});
-    return torch::mm(x, weight.to(x.scalar_type()).t());
+    return matrix_product(x, weight.to(x.scalar_type()).t());
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const Tensor weight = context->get_saved_variables()[0];
-    return {torch::mm(gradients[0], weight.to(gradients[0].scalar_type())), Tensor()};
+    return {matrix_product(gradients[0], weight.to(gradients[0].scalar_type())), Tensor()};
   }
 };
 

@@ -38,7 +38,7 @@ Grid divide(int64_t rows, int64_t inner, int64_t columns) {
 }
 
 void multiply_block(Tensor out, const Tensor& a, const Tensor& b, bool add) {
-  const at::AutoDispatchBelowADInplaceOrView no_gradients;  // a setting of each thread
+  const at::AutoDispatchBelowADInplaceOrView no_gradients;
   if (add) {
     out.addmm_(a, b);
   } else {
@@ -59,6 +59,7 @@ void matrix_product_into(const Tensor& out, const Tensor& a, const Tensor& b, bo
   const Grid block = divide(rows, a.size(1), columns);
   const int64_t across = (columns + block.columns - 1) / block.columns;
   const auto run = [&](int64_t unit) {
+    const at::AutoDispatchBelowADInplaceOrView no_gradients;  // a setting of each thread; for the slices too
     const int64_t row = unit / across * block.rows, column = unit % across * block.columns;
     multiply_block(out.slice(0, row, row + block.rows).slice(1, column, column + block.columns),
                    a.slice(0, row, row + block.rows), b.slice(1, column, column + block.columns), add);

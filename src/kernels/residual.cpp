@@ -25,7 +25,11 @@ class ScaledSum : public torch::autograd::Function<ScaledSum> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
     const Tensor& dy = gradients[0];
-    return {dy, dy * saved[1], torch::full_like(saved[1], sum_of_products(dy, saved[0]))};
+    const auto needed = [&](size_t input) { return context->needs_input_grad(input); };
+    const auto factor_gradient = [&] {  // infinity is for the trainer to find
+      return torch::full_like(saved[1], static_cast<float>(sum_of_products(dy, saved[0])));
+    };
+    return {dy, needed(1) ? dy * saved[1] : Tensor(), needed(2) ? factor_gradient() : Tensor()};
   }
 };
 

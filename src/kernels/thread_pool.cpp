@@ -2,8 +2,13 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
+#include <optional>
+#include <system_error>
 #include <thread>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -57,20 +62,24 @@ void ThreadPool::run(int64_t count, int64_t threads, const Unit& unit) {
   add_workers(threads - 1);
   unit_ = &unit;
   count_ = count;
-  helpers_ = std::min(count, threads) - 1;
+  helpers_ = std::min({count - 1, threads - 1, static_cast<int64_t>(regions_.size())});
   has_failed_ = false;
   next_ = 0;
   is_open_ = true;
-  ++region_;
-  region_.notify_all();  // asks the system only if a thread sleeps
+  for (int64_t i = 0; i < helpers_; ++i) {
+    std::atomic<uint32_t>& region = regions_[static_cast<size_t>(i)].value;
+    ++region;
+    region.notify_one();  // asks the system only if a thread sleeps
+  }
   is_in_unit = true;
   take_units();
   is_in_unit = false;
   // A worker first says that it is inside, then looks whether the region is open; here it is the other way
   // round. So either the worker sees that it is closed, or it is waited for.
   is_open_ = false;
-  while (!spin_until([&] { return inside_ == 0; })) {
-    if (const uint32_t inside = inside_; inside != 0) inside_.wait(inside);
+  std::atomic<uint32_t>& inside = inside_.value;
+  while (!spin_until([&] { return inside == 0; })) {
+    if (const uint32_t workers = inside; workers != 0) inside.wait(workers);
   }
   if (has_failed_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
@@ -86,28 +95,48 @@ void ThreadPool::take_units() {
   }
 }
 
-void ThreadPool::work(int64_t index) {
-  at::get_num_threads();  // whose first call would set the next line back
-  const SingleThreadedLibTorch guard;
+void ThreadPool::work(int64_t index, Counter& regions) {
+  // Made inside a region, whose caller waits: a process that ends could not stand LibTorch being set up
+  // meanwhile.
+  std::optional<SingleThreadedLibTorch> single_threaded;
   is_in_unit = true;
   for (uint32_t seen = 0;;) {
-    if (!spin_until([&] { return region_ != seen; })) region_.wait(seen);
-    seen = region_;
-    ++inside_;
-    if (is_open_ && index < helpers_) take_units();
-    if (--inside_ == 0) inside_.notify_all();
+    if (!spin_until([&] { return regions.value != seen; })) regions.value.wait(seen);
+    seen = regions.value;
+    if (!is_open_) continue;
+    ++inside_.value;
+    if (is_open_ && index < helpers_) {  // it may be a later region, with fewer helpers
+      if (!single_threaded) single_threaded.emplace();
+      take_units();
+    }
+    if (--inside_.value == 0) inside_.value.notify_all();
   }
 }
 
-// Workers live as long as the process: nothing of what they use may be destroyed before.
+// Workers live as long as the process: nothing of what they use may be destroyed before. Where the system
+// gives no more threads, fewer do the work.
 void ThreadPool::add_workers(int64_t count) {
-  for (; workers_ < count; ++workers_) std::thread(&ThreadPool::work, this, workers_).detach();
+  while (static_cast<int64_t>(regions_.size()) < count) {
+    Counter& regions = regions_.emplace_back();
+    try {
+      std::thread(&ThreadPool::work, this, static_cast<int64_t>(regions_.size()) - 1, std::ref(regions))
+          .detach();
+    } catch (const std::system_error&) {
+      regions_.pop_back();
+      return;
+    }
+  }
 }
 
-SingleThreadedLibTorch::SingleThreadedLibTorch()
-    : openmp_threads_(omp_set_num_threads != nullptr ? omp_get_max_threads() : 0),
-      mkl_threads_(MKL_Set_Num_Threads_Local != nullptr ? MKL_Set_Num_Threads_Local(1) : 0) {
-  if (omp_set_num_threads != nullptr) omp_set_num_threads(1);
+// A thread's first question for its number of threads sets it, so it comes before anything that sets it
+// otherwise.
+SingleThreadedLibTorch::SingleThreadedLibTorch() {
+  at::get_num_threads();
+  if (omp_set_num_threads != nullptr) {
+    openmp_threads_ = omp_get_max_threads();
+    omp_set_num_threads(1);
+  }
+  if (MKL_Set_Num_Threads_Local != nullptr) mkl_threads_ = MKL_Set_Num_Threads_Local(1);
 }
 
 SingleThreadedLibTorch::~SingleThreadedLibTorch() {

@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -125,12 +126,16 @@ TEST(Threads, UnitsInsideUnitsAndOfSeveralCallersRunOnceEach) {
   EXPECT_EQ(runs, 3 * 50 * 8 * 5);
 }
 
-TEST(Threads, LibTorchUsesOneThreadInsideAUnitAndAllAfterIt) {
+// Each unit waits for the others to begin, so that three threads have to take one each.
+TEST(Threads, UnitsRunOnSeveralThreadsWhereLibTorchUsesOne) {
   const int before = num_threads();
   set_num_threads(3);
-  std::atomic<int> most = 0;
-  parallel_units(20, 3, [&](int64_t) {
+  std::atomic<int> begun = 0, most = 0;
+  parallel_units(3, 3, [&](int64_t) {
+    ++begun;
+    for (int i = 0; i < 10000 && begun < 3; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (at::get_num_threads() > most) most = at::get_num_threads();
+    EXPECT_EQ(begun, 3);
   });
   EXPECT_EQ(most, 1);
   EXPECT_EQ(num_threads(), 3);

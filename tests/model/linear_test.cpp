@@ -122,4 +122,30 @@ TEST(Linear, KnowsWhereItsWeightsAre) {
   EXPECT_EQ(Linear(2, 3, true).bias.abs().max().item<float>(), 0);
 }
 
+// The low-rank product is added to a part of the base's output, which is a view of it.
+TEST(Linear, APartWithAnAdapterOnAFrozenBaseHasTheGradientsOfTheWhole) {
+  at::manual_seed(21);
+  for (const bool input_is_trained : {false, true}) {
+    Linear linear(6, 9, /*bias=*/false);
+    torch::NoGradGuard no_gradients;
+    linear.weight.normal_();
+    linear.freeze(WeightPrecision::bfloat16);
+    linear.add_adapter(2, 0.5, 0, 3);
+    linear.adapter->up.normal_();
+    const auto start = torch::randn({11, 6}), factors = torch::randn({11, 5});
+    std::vector<std::vector<torch::Tensor>> found;
+    for (const bool part : {true, false}) {
+      const torch::AutoGradMode gradients(true);
+      const auto x = start.clone().set_requires_grad(input_is_trained);
+      linear.adapter->up.mutable_grad() = linear.adapter->down.mutable_grad() = torch::Tensor();
+      const auto y = part ? linear.forward_part(x, 2, 7) : linear.forward(x).slice(1, 2, 7);
+      (y * factors).sum().backward();
+      found.push_back({y.detach(), linear.adapter->up.grad().clone(), linear.adapter->down.grad().clone()});
+      if (input_is_trained) found.back().push_back(x.grad());
+    }
+    for (size_t i = 0; i < found[0].size(); ++i)
+      expect_close(found[0][i], found[1][i], 1e-6, std::to_string(i));
+  }
+}
+
 }  // namespace calque

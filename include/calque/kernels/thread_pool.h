@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -21,17 +22,22 @@ class ThreadPool {
   void run(int64_t count, int64_t threads, const Unit& unit);
 
  private:
-  void work(int64_t index);
+  // A place of its own in memory for each, so that threads which write do not slow down those that read
+  // others.
+  struct alignas(64) Counter {
+    std::atomic<uint32_t> value = 0;
+  };
+
+  void work(int64_t index, Counter& regions);
   void take_units();
   void add_workers(int64_t count);
 
-  std::mutex caller_;                  // one region at a time
-  int64_t workers_ = 0;                // threads that exist, without the caller
-  std::atomic<uint32_t> region_ = 0;   // counts regions; workers wait for it to change
-  std::atomic<bool> is_open_ = false;  // whether workers may begin units of the region
-  std::atomic<uint32_t> inside_ = 0;   // workers that may be running units
-  std::atomic<int64_t> next_ = 0;      // the next unit
-  std::atomic<bool> has_failed_ = false;
+  std::mutex caller_;                          // one region at a time
+  std::deque<Counter> regions_;                // of each worker: changes when it is wanted
+  std::atomic<bool> is_open_ = false;          // whether workers may begin units of the region
+  Counter inside_;                             // workers that may be running units
+  alignas(64) std::atomic<int64_t> next_ = 0;  // the next unit
+  alignas(64) std::atomic<bool> has_failed_ = false;
   // Written before a region is opened, read by workers inside it.
   const Unit* unit_ = nullptr;
   int64_t count_ = 0, helpers_ = 0;
@@ -47,7 +53,7 @@ class SingleThreadedLibTorch {
   SingleThreadedLibTorch& operator=(const SingleThreadedLibTorch&) = delete;
 
  private:
-  int openmp_threads_, mkl_threads_;
+  int openmp_threads_ = 0, mkl_threads_ = 0;
 };
 
 }  // namespace calque
