@@ -16,22 +16,28 @@ BusyProcesses::BusyProcesses(int64_t count, int64_t nice) {
   std::string level = std::to_string(nice);
   const char* arguments[] = {"timeout", "--foreground",        "600",  "nice", "-n", level.c_str(), "sh",
                              "-c",      "while :; do :; done", nullptr};
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // a group each, which ends as a whole
   for (int64_t i = 0; i < count; ++i) {
     pid_t child = 0;
     const int failed =
-        posix_spawnp(&child, "timeout", nullptr, nullptr, const_cast<char**>(arguments), environ);
+        posix_spawnp(&child, "timeout", nullptr, &attributes, const_cast<char**>(arguments), environ);
     if (failed != 0) {
+      posix_spawnattr_destroy(&attributes);
       end();
       throw SystemError("timeout", failed);
     }
     children_.push_back(child);
   }
+  posix_spawnattr_destroy(&attributes);
 }
 
 BusyProcesses::~BusyProcesses() { end(); }
 
 void BusyProcesses::end() {
-  for (const pid_t child : children_) kill(child, SIGTERM);
+  // Not by way of `timeout` alone: one that is just starting would end without the loop that it has begun.
+  for (const pid_t child : children_) kill(-child, SIGKILL);
   for (const pid_t child : children_) waitpid(child, nullptr, 0);
 }
 
