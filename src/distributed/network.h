@@ -11,7 +11,7 @@ struct Listener {
   std::string address;  // numeric: where it listens, and nowhere else
 };
 
-// Listens at the first of the addresses that `host` stands for, IPv4 or IPv6, that is this machine's own.
+// Listens at the first address that `host` resolves to, IPv4 or IPv6, and that belongs to this machine.
 // Throws a UserError if none is.
 Listener listen_at(const std::string& host, int port);
 
@@ -19,7 +19,7 @@ int free_port();  // of the loopback interface
 
 bool is_loopback(const std::string& numeric_address);
 
-// What `host` stands for, as numeric addresses; those that other machines can reach come first.
+// The numeric addresses that `host` resolves to; those that other machines can reach come first.
 std::vector<std::string> numeric_addresses(const std::string& host);
 
 // The numeric address of this machine on the way to `host`.
