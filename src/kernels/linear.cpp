@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "bfloat16_product.h"
 #include "calque/kernels/thread_pool.h"
 #include "calque/kernels/threads.h"
 #include "fast.h"
@@ -46,16 +47,35 @@ void multiply_block(Tensor out, const Tensor& a, const Tensor& b, bool add) {
   }
 }
 
+// LibTorch's own product, whose type is that of its operands.
+void multiply_portably(Tensor out, const Tensor& a, const Tensor& b, bool add) {
+  if (out.scalar_type() == a.scalar_type()) {
+    multiply_block(out, a, b, add);
+    return;
+  }
+  const at::AutoDispatchBelowADInplaceOrView no_gradients;
+  const Tensor product = at::mm(a, b);
+  add ? out.add_(product) : out.copy_(product);
+}
+
 }  // namespace
 
 void matrix_product_into(const Tensor& out, const Tensor& a, const Tensor& b, bool add) {
   RECORD_USER_SCOPE("products");
   if (!is_fast(out)) {
-    multiply_block(out, a, b, add);
+    multiply_portably(out, a, b, add);
     return;
   }
   const int64_t rows = out.size(0), columns = out.size(1);
   if (rows == 0 || columns == 0) return;
+  if (a.size(1) > 0 && can_multiply_bfloat16(a, b)) {
+    bfloat16_product_into(out, a, b, add);
+    return;
+  }
+  if (a.scalar_type() != torch::kFloat32) {  // without instructions for it, float32 is far faster
+    matrix_product_into(out, rounded(a, torch::kFloat32), rounded(b, torch::kFloat32), add);
+    return;
+  }
   const Grid block = divide(rows, a.size(1), columns);
   const int64_t across = (columns + block.columns - 1) / block.columns;
   const auto run = [&](int64_t unit) {
@@ -71,8 +91,19 @@ void matrix_product_into(const Tensor& out, const Tensor& a, const Tensor& b, bo
 }
 
 Tensor matrix_product(const Tensor& a, const Tensor& b) {
-  const Tensor out = torch::empty({a.size(0), b.size(1)}, a.options());
+  const Tensor out = torch::empty({a.size(0), b.size(1)}, a.options().dtype(torch::kFloat32));
   matrix_product_into(out, a, b);
+  return out;
+}
+
+Tensor rounded(const Tensor& x, torch::Dtype type) {
+  if (x.scalar_type() == type || !x.is_cpu() || !x.is_contiguous()) return x.to(type);
+  constexpr int64_t values_per_task = 1 << 15;  // mutate: speed only
+  const Tensor out = torch::empty(x.sizes(), x.options().dtype(type));
+  parallel_rows(x.numel(), values_per_task, [&](int64_t begin, int64_t end) {
+    const at::AutoDispatchBelowADInplaceOrView no_gradients;  // a setting of each thread
+    out.view(-1).slice(0, begin, end).copy_(x.view(-1).slice(0, begin, end));
+  });
   return out;
 }
 
@@ -84,18 +115,18 @@ class Linear : public torch::autograd::Function<Linear> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
                         const std::optional<Tensor>& bias, torch::Dtype type) {
-    const Tensor rounded_x = x.to(type), rounded_weight = weight.to(type);
+    const Tensor rounded_x = rounded(x, type), rounded_weight = rounded(weight, type);
     context->save_for_backward({weight.requires_grad() ? rounded_x : Tensor(), rounded_weight});
     context->saved_data["bias"] = bias.has_value();
-    const Tensor y = matrix_product(rounded_x, rounded_weight.t()).to(x.scalar_type());
+    const Tensor y = matrix_product(rounded_x, rounded_weight.t());
     return bias ? y.add_(*bias) : y;
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const Tensor &dy = gradients[0], rounded_dy = dy.to(saved[1].scalar_type());
+    const Tensor &dy = gradients[0], rounded_dy = rounded(dy, saved[1].scalar_type());
     const auto needed = [&](size_t input) { return context->needs_input_grad(input); };
-    return {needed(0) ? matrix_product(rounded_dy, saved[1]).to(dy.scalar_type()) : Tensor(),
-            needed(1) ? matrix_product(rounded_dy.t(), saved[0]).to(dy.scalar_type()) : Tensor(),
+    return {needed(0) ? matrix_product(rounded_dy, saved[1]) : Tensor(),
+            needed(1) ? matrix_product(rounded_dy.t(), saved[0]) : Tensor(),
             context->saved_data["bias"].toBool() && needed(2) ? dy.sum(0) : Tensor(), Tensor()};
   }
 };
@@ -133,8 +164,23 @@ Tensor add_low_rank(const Tensor& y, const Tensor& x, const Tensor& down, const 
   return LowRank::apply(y, x, down, up, scale);
 }
 
+namespace {
+
+// Rounds the value and lets the gradient pass.
+Tensor round_value(const Tensor& x, torch::Dtype type) {
+  return x + (x.to(type).to(x.scalar_type()) - x).detach();
+}
+
+// Rounds the gradient and lets the value pass.
+Tensor round_gradient(const Tensor& x, torch::Dtype type) {
+  const Tensor low = x.to(type).to(x.scalar_type());
+  return low + (x - low).detach();
+}
+
+}  // namespace
+
 Tensor reference::linear(const Tensor& x, const Tensor& weight, const Tensor& bias, torch::Dtype type) {
-  const Tensor y = torch::linear(x.to(type), weight.to(type)).to(x.scalar_type());
+  const Tensor y = round_gradient(torch::linear(round_value(x, type), round_value(weight, type)), type);
   return bias.defined() ? y + bias : y;
 }
 

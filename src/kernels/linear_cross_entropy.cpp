@@ -56,38 +56,26 @@ class ChunkedCrossEntropy : public torch::autograd::Function<ChunkedCrossEntropy
                                bool needs_d_hidden, bool needs_d_weight) {
     RECORD_USER_SCOPE("loss");
     const Tensor hidden = hidden_given.contiguous();
-    const bool fast = is_fast(hidden), rounds = products != torch::kFloat32;
+    const bool fast = is_fast(hidden);
     const int64_t rows = hidden.size(0), vocabulary = weight.size(0), chunk = chunk_rows(fast, vocabulary);
     const Tensor d_hidden = needs_d_hidden ? torch::empty_like(hidden) : Tensor();
     const Tensor d_weight = needs_d_weight ? torch::zeros_like(weight) : Tensor();
     const Tensor losses =
         torch::empty({rows, 2}, fast ? hidden.options().dtype(torch::kFloat64) : hidden.options());
     const Tensor logits = torch::empty({std::min(rows, chunk), vocabulary}, hidden.options());
-    const auto rounded = [&](const Tensor& x) { return rounds ? x.to(products) : x; };
-    const auto multiply = [&](Tensor& to, const Tensor& a, const Tensor& b) {
-      if (rounds) {
-        to.copy_(torch::mm(a, b));
-      } else {
-        matrix_product_into(to, a, b);
-      }
-    };
-    const Tensor rounded_weight = rounded(weight);
+    const Tensor rounded_weight = rounded(weight, products);
     for (int64_t begin = 0; begin < rows; begin += chunk) {
       const int64_t count = std::min(chunk, rows - begin);
-      Tensor part = logits.slice(0, 0, count);                           // [count, vocabulary]
-      const Tensor hidden_part = hidden.slice(0, begin, begin + count);  // [count, width]
-      const Tensor rounded_hidden = rounded(hidden_part);
-      multiply(part, rounded_hidden, rounded_weight.t());
+      const Tensor part = logits.slice(0, 0, count);  // [count, vocabulary]
+      const Tensor rounded_hidden =
+          rounded(hidden.slice(0, begin, begin + count), products);  // [count, width]
+      matrix_product_into(part, rounded_hidden, rounded_weight.t());
       (fast ? fast_rows : portable_rows)(part, labels.slice(0, begin, begin + count), smoothing,
                                          losses.slice(0, begin, begin + count));
-      const Tensor d_logits = rounded(part);
-      if (needs_d_hidden) {
-        Tensor d_part = d_hidden.slice(0, begin, begin + count);
-        multiply(d_part, d_logits, rounded_weight);
-      }
-      if (needs_d_weight && rounds) d_weight.add_(torch::mm(d_logits.t(), rounded_hidden));
-      if (needs_d_weight && !rounds)
-        matrix_product_into(d_weight, d_logits.t(), rounded_hidden, /*add=*/true);
+      const Tensor d_logits = rounded(part, products);
+      if (needs_d_hidden)
+        matrix_product_into(d_hidden.slice(0, begin, begin + count), d_logits, rounded_weight);
+      if (needs_d_weight) matrix_product_into(d_weight, d_logits.t(), rounded_hidden, /*add=*/true);
     }
     const Tensor sums = losses.sum(0).to(hidden.scalar_type());
     context->save_for_backward({d_hidden, d_weight});

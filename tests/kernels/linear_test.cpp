@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "calque/kernels/threads.h"
 #include "kernels/compare.h"
 
 namespace calque {
@@ -40,6 +41,55 @@ TEST(MatrixProduct, IsThatOfLibTorchWhateverTheBlocks) {
     matrix_product_into(out, a, b, /*add=*/true);
     expect_close_unless_empty(out, start + expected, tolerance);
   }
+}
+
+// Operands in rows or transposed, of odd sizes and with gaps between rows: the sum of exact products of
+// rounded numbers, whichever way it is computed on this processor.
+TEST(MatrixProduct, OfRoundedOperandsHasSumsInFloat32) {
+  at::manual_seed(16);
+  for (const auto type : {torch::kBFloat16, torch::kFloat16}) {
+    for (const auto& [rows, inner, columns] : std::vector<std::array<int64_t, 3>>{{0, 4, 5},
+                                                                                  {5, 0, 4},
+                                                                                  {1, 1, 1},
+                                                                                  {1, 6, 3},
+                                                                                  {13, 7, 33},
+                                                                                  {49, 400, 31},
+                                                                                  {300, 385, 70},
+                                                                                  {700, 900, 333}}) {
+      const auto a = torch::randn({rows, inner + 3}).slice(1, 0, inner).to(type),
+                 b = torch::randn({inner, columns}).to(type), start = torch::randn({rows, columns});
+      const auto wide = torch::cat({a, a.slice(1, 0, 1)}, 1);  // rows of other length
+      const auto expected = torch::mm(a.to(torch::kFloat32), b.to(torch::kFloat32));
+      const double tolerance = 1e-6 * std::sqrt(static_cast<double>(inner + 1));
+      for (const auto& left : {a, wide.slice(1, 0, inner), a.t().contiguous().t()}) {
+        for (const auto& right : {b, b.t().contiguous().t()}) {
+          const auto found = matrix_product(left, right);
+          EXPECT_EQ(found.scalar_type(), torch::kFloat32);
+          expect_close_unless_empty(found, expected, tolerance);
+        }
+      }
+      const auto out = torch::cat({start, start}, 1);
+      matrix_product_into(out.slice(1, 0, columns), a, b, /*add=*/true);
+      expect_close_unless_empty(out.slice(1, 0, columns), start + expected, tolerance);
+      EXPECT_TRUE(out.slice(1, columns).equal(start));  // nothing is written beside it
+    }
+  }
+}
+
+TEST(MatrixProduct, HasTheSameBitsForAnyNumberOfThreads) {
+  at::manual_seed(17);
+  const int threads = num_threads();
+  for (const auto type : {torch::kFloat32, torch::kBFloat16}) {
+    const auto a = torch::randn({1500, 301}).to(type), b = torch::randn({301, 270}).to(type);
+    set_num_threads(1);
+    const auto alone = matrix_product(a, b), transposed = matrix_product(b.t(), a.t());
+    for (const int several : {2, 3, 5}) {
+      set_num_threads(several);
+      EXPECT_TRUE(matrix_product(a, b).equal(alone)) << several;
+      EXPECT_TRUE(matrix_product(b.t(), a.t()).equal(transposed)) << several;
+    }
+  }
+  set_num_threads(threads);
 }
 
 TEST(Linear, InFloat32ValuesAndGradientsMatchTheReference) {
