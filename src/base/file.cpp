@@ -43,11 +43,13 @@ std::string temporary_suffix() {
   return fmt::format(".tmp-{}-{}-{:08x}", machine_name(), getpid(), std::random_device()());
 }
 
-// Whoever writes a temporary file holds a lock on it: process numbers mean nothing between containers.
+// Whoever writes a temporary file holds a lock on it: process numbers mean nothing between containers. NFS
+// locks only what is open for writing. Where there are no locks, the number has to do.
 bool is_being_written(const fs::path& file) {
-  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = open(file.c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor < 0) return true;
-  const bool is_free = flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK;
+  const bool is_free =
+      flock(descriptor, LOCK_EX | LOCK_NB) == 0 || errno == ENOLCK || errno == EOPNOTSUPP || errno == EINVAL;
   close(descriptor);
   return !is_free;
 }

@@ -322,7 +322,7 @@ std::string describe_difference(const std::vector<Claims>& claims, const std::ve
     const Claims& other = claims[rank];
     for (size_t i = 0; i < std::max(first.size(), other.size()); ++i) {
       if (i < first.size() && i < other.size() && first[i] == other[i]) continue;
-      const auto& [name, value] = i < first.size() ? first[i] : other[i];
+      const std::string& name = (i < first.size() ? first[i] : other[i]).first;
       const auto value_of = [&](const Claims& from) {
         return i < from.size() && from[i].first == name ? from[i].second : std::string("nothing");
       };

@@ -1,10 +1,13 @@
 #include "calque/kernels/activation.h"
 
+#include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/types.h>
 
 #include "activation_memory.h"
+#include "calque/kernels/thread_pool.h"
 #include "calque/kernels/threads.h"
 #include "fast.h"
 #include "simd_loops.h"
@@ -16,7 +19,8 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr int64_t rows_per_task = 32;  // mutate: speed only
+constexpr int64_t rows_per_task = 32;         // mutate: speed only
+constexpr int64_t values_per_task = 1 << 15;  // mutate: speed only; a multiple of all vectors
 
 Tensor fast_gated(const Tensor& x, bool gelu) {
   RECORD_USER_SCOPE("activation");
@@ -55,6 +59,39 @@ class FastGated : public torch::autograd::Function<FastGated> {
   }
 };
 
+// Our own loop, whose results are bit-identical for any number of rows and threads.
+Tensor fast_gelu(const Tensor& x) {
+  const Tensor y = torch::empty_like(x);
+  const float* from = x.const_data_ptr<float>();
+  float* to = y.mutable_data_ptr<float>();
+  parallel_rows(x.numel(), values_per_task, [&](int64_t begin, int64_t end) {
+    simd::gelu_forward(from + begin, end - begin, to + begin);
+  });
+  return y;
+}
+
+class FastGelu : public torch::autograd::Function<FastGelu> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& given) {
+    const Tensor x = given.contiguous();
+    context->save_for_backward({x});
+    return fast_gelu(x);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const Tensor x = context->get_saved_variables()[0], dy = gradients[0].contiguous();
+    const Tensor dx = torch::empty_like(x);
+    parallel_rows(x.numel(), values_per_task, [&](int64_t begin, int64_t end) {
+      const SingleThreadedLibTorch single_threaded;
+      const at::AutoDispatchBelowADInplaceOrView no_gradients;  // a setting of each thread
+      const auto part = [&](const Tensor& whole) { return whole.view(-1).slice(0, begin, end); };
+      Tensor to = part(dx);
+      at::gelu_backward_out(to, part(dy), part(x), "tanh");
+    });
+    return {dx};
+  }
+};
+
 }  // namespace
 
 Tensor gated_activation(const Tensor& x, Gate gate) {
@@ -68,12 +105,9 @@ Tensor reference::gated_activation(const Tensor& x, Gate gate) {
   return (gate == Gate::gelu ? torch::gelu(halves[0], "tanh") : torch::silu(halves[0])) * halves[1];
 }
 
-// Inference uses our own loop, whose results are bit-identical for any number of rows.
 Tensor gelu_activation(const Tensor& x) {
-  if (!is_fast(x) || torch::GradMode::is_enabled() || !x.is_contiguous()) return torch::gelu(x, "tanh");
-  const Tensor y = torch::empty_like(x);
-  simd::gelu_forward(x.const_data_ptr<float>(), x.numel(), y.mutable_data_ptr<float>());
-  return y;
+  if (!is_fast(x)) return torch::gelu(x, "tanh");
+  return torch::GradMode::is_enabled() ? FastGelu::apply(x) : fast_gelu(x.contiguous());
 }
 
 }  // namespace calque

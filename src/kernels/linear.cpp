@@ -21,7 +21,7 @@ using torch::autograd::variable_list;
 
 // Multiplications of a block: few, so that threads finish at the same time; many, so that they are fast. A
 // side is not divided below the smallest one.
-constexpr int64_t block_multiplications = 1 << 25, smallest_side = 64;  // mutate: speed only
+constexpr int64_t block_multiplications = 1 << 25, smallest_side = 128;  // mutate: speed only
 
 struct Grid {
   int64_t rows, columns;  // of a block

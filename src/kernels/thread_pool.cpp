@@ -52,24 +52,36 @@ bool spin_until(const Ready& ready) {
 
 }  // namespace
 
+void ThreadPool::Counter::wait_while(uint32_t old) {
+  is_awaited = true;
+  if (value == old) value.wait(old);
+  is_awaited = false;
+}
+
+void ThreadPool::Counter::wake() {
+  if (is_awaited) value.notify_one();
+}
+
 void ThreadPool::run(int64_t count, int64_t threads, const Unit& unit) {
   std::unique_lock<std::mutex> lock(caller_, std::defer_lock);
-  if (count <= 1 || threads <= 1 || is_in_unit || at::in_parallel_region() || !lock.try_lock()) {
+  if (count <= 1 || threads <= 1 || is_in_unit || at::in_parallel_region() ||
+      !spin_until([&] { return lock.try_lock(); })) {
     for (int64_t i = 0; i < count; ++i) unit(i);
     return;
   }
   const SingleThreadedLibTorch guard;
-  add_workers(threads - 1);
+  const int64_t wanted = std::min(count, threads) - 1;
+  add_workers(wanted);
   unit_ = &unit;
   count_ = count;
-  helpers_ = std::min({count - 1, threads - 1, static_cast<int64_t>(regions_.size())});
+  helpers_ = std::min(wanted, static_cast<int64_t>(regions_.size()));
   has_failed_ = false;
   next_ = 0;
   is_open_ = true;
   for (int64_t i = 0; i < helpers_; ++i) {
-    std::atomic<uint32_t>& region = regions_[static_cast<size_t>(i)].value;
-    ++region;
-    region.notify_one();  // asks the system only if a thread sleeps
+    Counter& region = regions_[static_cast<size_t>(i)];
+    ++region.value;
+    region.wake();
   }
   is_in_unit = true;
   take_units();
@@ -77,9 +89,8 @@ void ThreadPool::run(int64_t count, int64_t threads, const Unit& unit) {
   // A worker first says that it is inside, then looks whether the region is open; here it is the other way
   // round. So either the worker sees that it is closed, or it is waited for.
   is_open_ = false;
-  std::atomic<uint32_t>& inside = inside_.value;
-  while (!spin_until([&] { return inside == 0; })) {
-    if (const uint32_t workers = inside; workers != 0) inside.wait(workers);
+  while (!spin_until([&] { return inside_.value == 0; })) {
+    if (const uint32_t workers = inside_.value; workers != 0) inside_.wait_while(workers);
   }
   if (has_failed_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
@@ -101,7 +112,7 @@ void ThreadPool::work(int64_t index, Counter& regions) {
   std::optional<SingleThreadedLibTorch> single_threaded;
   is_in_unit = true;
   for (uint32_t seen = 0;;) {
-    if (!spin_until([&] { return regions.value != seen; })) regions.value.wait(seen);
+    if (!spin_until([&] { return regions.value != seen; })) regions.wait_while(seen);
     seen = regions.value;
     if (!is_open_) continue;
     ++inside_.value;
@@ -109,7 +120,8 @@ void ThreadPool::work(int64_t index, Counter& regions) {
       if (!single_threaded) single_threaded.emplace();
       take_units();
     }
-    if (--inside_.value == 0) inside_.value.notify_all();
+    --inside_.value;
+    inside_.wake();
   }
 }
 

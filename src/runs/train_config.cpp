@@ -21,10 +21,10 @@ Fields fields(TrainConfig& c) {
       field("minutes", c.minutes, "limit: wall-clock time, which the schedule then follows; 0: none"),
       field("optimizer", c.optimizer,
             "muon: for the matrices inside blocks, with adamw for all other parameters"),
-      field(
-          "muon_method", c.muon_method,
-          "how Muon orthogonalises an update: polar_express takes four iterations, each with coefficients of "
-          "its own; newton_schulz takes five with the same, as torch.optim.Muon does"),
+      field("muon_method", c.muon_method,
+            "how Muon orthogonalises an update: polar_express takes three iterations on preconditioned rows, "
+            "each "
+            "with coefficients of its own; newton_schulz takes five with the same, as torch.optim.Muon does"),
       field("learning_rate", c.learning_rate, above(0.0), "peak learning rate, after the warm-up"),
       field("warmup_steps", c.warmup_steps, at_least(0), "steps of linear warm-up"),
       field("schedule", c.schedule,
@@ -52,10 +52,10 @@ Fields fields(TrainConfig& c) {
             "scales the loss"),
       field("device", c.device,
             "cpu, cuda, cuda:1, mps or another that LibTorch has; auto: a GPU if there is one, else cpu"),
-      field("threads", c.threads, between(0, 1024),
-            "processor threads; 0: all cores. Results do not depend on it in float32 without layer norms and "
-            "biases; otherwise "
-            "they differ in rounding"),
+      field(
+          "threads", c.threads, between(0, 1024),
+          "processor threads; 0: all cores. Results do not depend on it, unless the model has layer norms or "
+          "biases: then they differ in rounding"),
       field("log_every", c.log_every, at_least(1), "steps between lines of metrics"),
       field("validate_every", c.validate_every, at_least(0), "steps between validations; 0: at the end only"),
       field(

@@ -13,9 +13,11 @@
 namespace calque {
 
 BusyProcesses::BusyProcesses(int64_t count, int64_t nice) {
-  std::string level = std::to_string(nice);
-  const char* arguments[] = {"timeout", "--foreground",        "600",  "nice", "-n", level.c_str(), "sh",
-                             "-c",      "while :; do :; done", nullptr};
+  const std::string level = std::to_string(nice), parent = std::to_string(getpid());
+  // Ends with this process, which a signal may end: a loop of some milliseconds between two looks.
+  const char* const loop = "while kill -0 $0; do i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done; done";
+  const char* arguments[] = {"timeout", "--foreground", "600", "nice",         "-n",   level.c_str(),
+                             "sh",      "-c",           loop,  parent.c_str(), nullptr};
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // a group each, which ends as a whole

@@ -73,32 +73,41 @@ void Optimizer::step(double learning_rate) {
   if (!matrices_.empty()) step_muon(learning_rate);
 }
 
-// In slices of about equal size, whatever the sizes of the parameters.
+// On the CPU in slices of about equal size, whatever the sizes of the parameters; on other devices all at
+// once.
 void Optimizer::step_adam(AdamGroup& group, double learning_rate) {
+  using Tensors = std::vector<torch::Tensor>;
+  const auto update = [&](Tensors parameters, const Tensors& gradients, Tensors means, Tensors squares,
+                          const Tensors& steps) {
+    at::_fused_adamw_(parameters, gradients, means, squares, {}, steps, learning_rate, config_.beta1,
+                      config_.beta2, group.weight_decay, config_.epsilon, /*amsgrad=*/false,
+                      /*maximize=*/false);
+  };
+  Tensors gradients;
+  for (const torch::Tensor& parameter : group.parameters) gradients.push_back(parameter.grad().contiguous());
+  if (!group.parameters.front().is_cpu()) {
+    update(group.parameters, gradients, group.means, group.squares, group.steps);
+    return;
+  }
   struct Slice {
     size_t parameter;
     int64_t begin, end;
   };
   constexpr int64_t slice_values = 1 << 17;  // mutate: speed only
   std::vector<Slice> slices;
-  std::vector<torch::Tensor> gradients;
   for (size_t i = 0; i < group.parameters.size(); ++i) {
-    gradients.push_back(group.parameters[i].grad().contiguous());
     const int64_t size = group.parameters[i].numel();
-    const bool divides = group.parameters[i].is_cpu();  // mutate: speed only
-    for (int64_t begin = 0; begin < size; begin += divides ? slice_values : size)
-      slices.push_back({i, begin, divides ? std::min(size, begin + slice_values) : size});
+    for (int64_t begin = 0; begin < size; begin += slice_values)
+      slices.push_back({i, begin, std::min(size, begin + slice_values)});
   }
   parallel_units(static_cast<int64_t>(slices.size()), num_threads(), [&](int64_t unit) {
     const torch::NoGradGuard no_gradients;  // a setting of each thread
     const auto [i, begin, end] = slices[static_cast<size_t>(unit)];
     const auto part = [begin = begin, end = end](const torch::Tensor& whole) {
-      return std::vector<torch::Tensor>{whole.view(-1).slice(0, begin, end)};
+      return Tensors{whole.view(-1).slice(0, begin, end)};
     };
-    at::_fused_adamw_(part(group.parameters[i]), part(gradients[i]), part(group.means[i]),
-                      part(group.squares[i]), {}, {group.steps[i]}, learning_rate, config_.beta1,
-                      config_.beta2, group.weight_decay, config_.epsilon,
-                      /*amsgrad=*/false, /*maximize=*/false);
+    update(part(group.parameters[i]), part(gradients[i]), part(group.means[i]), part(group.squares[i]),
+           {group.steps[i]});
   });
 }
 
@@ -114,7 +123,7 @@ void Optimizer::step_muon(double learning_rate) {
       row += rows;
     }
   }
-  if (config_.precision == Precision::bfloat16 || !parts.front().parameter.is_cpu()) {
+  if (!parts.front().parameter.is_cpu()) {
     update_together(parts);
     return;
   }
@@ -122,18 +131,30 @@ void Optimizer::step_muon(double learning_rate) {
   std::stable_sort(parts.begin(), parts.end(), [](const MuonPart& a, const MuonPart& b) {
     return a.parameter.numel() > b.parameter.numel();
   });
-  parallel_units(static_cast<int64_t>(parts.size()), num_threads(), [&](int64_t unit) {
+  const auto update = [&](int64_t unit) {
     const SingleThreadedLibTorch single_threaded;
     const torch::NoGradGuard no_gradients;  // a setting of each thread
     const MuonPart& part = parts[static_cast<size_t>(unit)];
+    if (config_.precision == Precision::bfloat16) {
+      wide(part.parameter)
+          .mul_(1 - part.rate * config_.weight_decay)
+          .sub_(orthogonalise_rounded(wide(update_of(part)), config_.muon_method), update_size(part));
+      return;
+    }
     const OrthogonalFactor result = orthogonal_factor(wide(update_of(part)), config_.muon_method);
     wide(part.parameter)
         .addmm_(result.factor, result.matrix, 1 - part.rate * config_.weight_decay, -update_size(part));
-  });
+  };
+  const auto count = static_cast<int64_t>(parts.size());
+  // Fewer matrices than threads come one after the other, and the threads share the products of each.
+  if (count >= num_threads()) {  // mutate: speed only
+    parallel_units(count, num_threads(), update);
+  } else {
+    for (int64_t i = 0; i < count; ++i) update(i);
+  }
 }
 
-// Matrices of one shape are orthogonalised together: a few large products instead of many small ones. In
-// bfloat16, whose products round too much for the scalar products of the rows, and on other devices.
+// For other devices: matrices of one shape together, a few large products instead of many small ones.
 void Optimizer::update_together(const std::vector<MuonPart>& parts) const {
   std::map<std::pair<int64_t, int64_t>, std::vector<const MuonPart*>>
       by_shape;  // (shorter side, longer side)

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "calque/train/orthogonalise.h"
+
 namespace calque {
 namespace {
 
@@ -16,7 +18,7 @@ int64_t rows_of(const TrainedParameter& parameter) {
   return parameter.tensor.dim() == 0 ? 1 : parameter.tensor.size(0);
 }
 
-// A matrix that is orthogonalised. The iterations multiply it by its own square.
+// A matrix that is orthogonalised.
 struct MuonMatrix {
   ParameterSlice rows;
   double work;
@@ -35,9 +37,7 @@ class Division {
       int64_t row = 0;
       for (const int64_t rows : parameters[i].part_rows) {
         const int64_t columns = parameters[i].tensor.size(1);
-        matrices.push_back(
-            {{i, row, row + rows},
-             static_cast<double>(rows * columns) * static_cast<double>(std::min(rows, columns))});
+        matrices.push_back({{i, row, row + rows}, orthogonalising_work(rows, columns)});
         row += rows;
       }
     }

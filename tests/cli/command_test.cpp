@@ -32,6 +32,18 @@ TEST(Command, VersionNamesTheLibrariesAndTheMachine) {
     EXPECT_THAT(version.out, HasSubstr(word));
 }
 
+// OpenMP would bind the main thread to one core, and our own threads would inherit that.
+TEST(Command, OpenMPsBindingOfThreadsLeavesAllCores) {
+  const TemporaryFolder folder;
+  const Outcome plain = run_calque(folder, "--version");
+  for (const auto& [name, value] :
+       {std::pair("OMP_PROC_BIND", "true"), {"OMP_PLACES", "cores"}, {"GOMP_CPU_AFFINITY", "0"}}) {
+    setenv(name, value, 1);
+    EXPECT_EQ(run_calque(folder, "--version").out, plain.out) << name;
+    unsetenv(name);
+  }
+}
+
 TEST(Command, MistakesOnTheCommandLineSayWhatWasMeant) {
   const TemporaryFolder folder;
   const Outcome subcommand = run_calque(folder, "tokeniser");

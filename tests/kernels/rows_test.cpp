@@ -38,6 +38,15 @@ TEST(GatedActivation, ValuesAndGradientsMatchReference) {
   EXPECT_EQ(gated_activation(extreme, Gate::silu)[0][1].item<float>(), 3000);
 }
 
+TEST(GeluActivation, ValuesAndGradientsMatchLibTorchs) {
+  at::manual_seed(6);
+  for (const auto& [rows, width] : std::vector<std::pair<int, int>>{{1, 1}, {5, 7}, {501, 160}}) {
+    expect_same(
+        {torch::randn({rows, width}) * 3}, [](const auto& in) { return gelu_activation(in[0]); },
+        [](const auto& in) { return torch::gelu(in[0], "tanh"); }, 1e-6);
+  }
+}
+
 TEST(CrossEntropyLoss, ValuesAndGradientsMatchReference) {
   at::manual_seed(3);
   for (const double smoothing : {0.0, 0.1}) {

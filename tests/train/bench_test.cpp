@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <thread>
@@ -199,6 +204,29 @@ TEST(BusyProcesses, EndWithTheObject) {
     for (const pid_t child : children) EXPECT_EQ(kill(child, 0), 0);
   }
   for (const pid_t child : children) EXPECT_EQ(kill(child, 0), -1);
+}
+
+TEST(BusyProcesses, EndWithAProcessThatIsKilled) {
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // so that the orphan becomes a child of the test
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    const BusyProcesses others(1, 19);
+    const pid_t loop = others.children().front();
+    if (write(ends[1], &loop, sizeof loop) == sizeof loop) kill(getpid(), SIGKILL);
+    _exit(1);
+  }
+  pid_t loop = 0;
+  ASSERT_EQ(read(ends[0], &loop, sizeof loop), static_cast<ssize_t>(sizeof loop));
+  waitpid(parent, nullptr, 0);
+  pid_t ended = 0;
+  for (int i = 0; i < 1000 && ended == 0; ++i) {  // 10 seconds
+    ended = waitpid(loop, nullptr, WNOHANG);
+    if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(ended, loop);
+  if (ended != loop) kill(-loop, SIGKILL);
 }
 
 }  // namespace calque

@@ -48,17 +48,37 @@ TEST(Orthogonalise, TheFactorOfTheRowsProductsGivesWhatTheIterationsOnTheMatrixG
   }
 }
 
-// Singular values from 0.003 to 1 of the largest, which is what the coefficients were made for.
-TEST(Orthogonalise, PolarExpressEndsWithinAFifthOfOne) {
-  // The norm of the whole divides first: so that nothing but the polynomials acts, the values have norm 1.
-  for (const double value : {0.003, 0.01, 0.05, 0.2, 0.5, 0.8}) {
-    const auto other = torch::tensor(std::sqrt(1 - value * value));
-    const auto x =
-        torch::diag(torch::stack({torch::tensor(static_cast<float>(value)), other.to(torch::kFloat32)}))
-            .unsqueeze(0);
-    const auto y = reference::orthogonalise(x, MuonMethod::polar_express);
-    EXPECT_NEAR(y[0][0][0].item<double>(), 1, 0.2) << value;
-    EXPECT_NEAR(y[0][1][1].item<double>(), 1, 0.2) << value;
+// What the coefficients were made for: singular values down to a hundredth of the largest.
+TEST(Orthogonalise, PolarExpressEndsWithinAQuarterOfOneOrSo) {
+  at::manual_seed(4);
+  for (const auto& [rows, columns] : std::vector<std::pair<int, int>>{{24, 24}, {24, 60}}) {
+    const auto values = torch::logspace(-1.3, 0, rows);
+    const auto left = std::get<0>(at::linalg_qr(torch::randn({rows, rows})));
+    const auto right = std::get<0>(at::linalg_qr(torch::randn({columns, columns}))).slice(0, 0, rows);
+    const auto matrix = left.mul(values).mm(right);
+    for (const auto& result : {orthogonal_factor(matrix, MuonMethod::polar_express).product(),
+                               orthogonalise_rounded(matrix, MuonMethod::polar_express),
+                               reference::orthogonalise(matrix.unsqueeze(0), MuonMethod::polar_express)[0]}) {
+      const auto singular = std::get<1>(at::linalg_svd(result, false));
+      EXPECT_GT(singular.min().item<double>(), 0.7);
+      EXPECT_LT(singular.max().item<double>(), 1.3);
+    }
+  }
+}
+
+TEST(Orthogonalise, RoundedItIsNearTheReferenceAndAZeroMatrixStaysZero) {
+  at::manual_seed(5);
+  for (const MuonMethod method : {MuonMethod::polar_express, MuonMethod::newton_schulz}) {
+    for (const auto& [rows, columns] : std::vector<std::pair<int, int>>{{30, 70}, {40, 40}, {65, 200}}) {
+      const auto matrix = torch::randn({rows, columns}) * 1e-3;
+      const auto wanted = reference::orthogonalise(matrix.unsqueeze(0), method)[0];
+      EXPECT_LT((orthogonalise_rounded(matrix, method) - wanted).norm().item<double>(),
+                0.05 * wanted.norm().item<double>())
+          << rows << " × " << columns;
+    }
+    const auto zero = torch::zeros({3, 4});
+    EXPECT_TRUE(orthogonalise_rounded(zero, method).equal(zero));
+    EXPECT_TRUE(orthogonal_factor(zero, method).product().equal(zero));
   }
 }
 

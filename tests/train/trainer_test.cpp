@@ -56,15 +56,27 @@ TEST(Trainer, WeightsHaveTheSameBitsForAnyNumberOfThreads) {
   model.mlp_size = 160;
   model.embedding_shortcut = true;
   TrainConfig config;
-  config.precision = Precision::float32;
   config.max_grad_norm = 0.1;  // so that the norm, a sum over all gradients, matters
   const int before = num_threads();
-  for (const OptimizerKind optimizer : {OptimizerKind::adamw, OptimizerKind::muon}) {
+  struct Case {
+    OptimizerKind optimizer;
+    Precision precision;
+    Activation activation;
+  };
+  for (const auto& [optimizer, precision, activation] :
+       {Case{OptimizerKind::adamw, Precision::float32, Activation::gelu},
+        Case{OptimizerKind::muon, Precision::float32, Activation::swiglu},
+        Case{OptimizerKind::muon, Precision::bfloat16, Activation::geglu}}) {
     config.optimizer = optimizer;
+    config.precision = precision;
+    model.architecture = Architecture::calque;
+    model.activation = activation;
     std::vector<std::unique_ptr<Trainer>> trainers;
     for (const int threads : {1, 2, 5}) {
       set_num_threads(threads);
-      trainers.push_back(std::make_unique<Trainer>(make_decoder(model), config, 7, torch::kCPU));
+      auto decoder = make_decoder(model);
+      if (precision == Precision::bfloat16) decoder->use_products(torch::kBFloat16);
+      trainers.push_back(std::make_unique<Trainer>(decoder, config, 7, torch::kCPU));
       for (uint32_t step = 0; step < 3; ++step) {
         const StepResult result = trainers.back()->step(random_batch(step, 500), 5e-3);
         EXPECT_GT(result.gradient_norm, 0.1);

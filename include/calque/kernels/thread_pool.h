@@ -22,10 +22,16 @@ class ThreadPool {
   void run(int64_t count, int64_t threads, const Unit& unit);
 
  private:
+  // A number that one thread waits for. Its own flag says whether the thread sleeps: the standard library's
+  // own count of sleepers is shared by all that are aligned like this, and would call the system every time.
   // A place of its own in memory for each, so that threads which write do not slow down those that read
   // others.
   struct alignas(64) Counter {
     std::atomic<uint32_t> value = 0;
+    std::atomic<bool> is_awaited = false;
+
+    void wait_while(uint32_t old);  // sleeps until the value has changed
+    void wake();                    // after a change
   };
 
   void work(int64_t index, Counter& regions);
