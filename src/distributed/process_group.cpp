@@ -26,6 +26,13 @@ constexpr auto no_timeout = std::chrono::duration_cast<Milliseconds>(std::chrono
 std::string text(const std::vector<uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
+// A long transfer over a slow network is several messages, of up to twice `elements`: each that arrives is
+// progress.
+std::vector<Tensor> messages(const Tensor& tensor, int64_t elements) {
+  const Tensor values = tensor.view(-1);
+  return values.chunk(std::max<int64_t>(1, values.numel() / elements));
+}
+
 }  // namespace
 
 // What keeps a group together: the store, the pulses in it, and the backend for tensors.
@@ -84,11 +91,14 @@ struct ProcessGroup::Pending::Work {
       work->wait(patience);
       return true;
     } catch (const std::exception&) {
-      if (work->isCompleted()) throw;
-      return false;
+      if (!work->isCompleted()) return false;
+      work->wait();  // it may have ended well just after the time was over
+      return true;
     }
   }
 };
+
+int64_t elements_per_message(int ranks) { return int64_t{std::max(1, ranks / 16)} << 20; }
 
 ProcessGroup::ProcessGroup() = default;
 
@@ -96,6 +106,7 @@ ProcessGroup::ProcessGroup(const World& world, const Claims& claims) : world_(wo
   if (world.is_alone()) return;
   const Meeting meeting = meet(world, claims);
   place(world_, meeting.processes);
+  world_.address = meeting.address;
   connection_ = std::make_unique<Connection>(world_, meeting);
 }
 
@@ -114,6 +125,10 @@ std::string ProcessGroup::names(const std::vector<int>& ranks) const {
 
 void ProcessGroup::set_timeout(double seconds) {
   if (connection_) connection_->pulse->set_timeout(seconds);
+}
+
+double ProcessGroup::timeout_seconds() const {
+  return connection_ ? connection_->pulse->timeout_seconds() : world_.timeout_seconds;
 }
 
 void ProcessGroup::note_progress() {
@@ -162,10 +177,8 @@ void ProcessGroup::fail(const std::string& reason, const std::vector<int>& stuck
 }
 
 // Waits in slices, and looks in between whether the others go on.
-void ProcessGroup::Pending::wait() {
-  if (!work_) return;
-  ProcessGroup& group = work_->group;
-  Pulse& pulse = *group.connection_->pulse;
+void ProcessGroup::wait_for(Pending::Work& work) {
+  Pulse& pulse = *connection_->pulse;
   const auto started = std::chrono::steady_clock::now();
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
@@ -173,21 +186,25 @@ void ProcessGroup::Pending::wait() {
   pulse.note_progress();
   pulse.set_waiting(true);
   try {
-    while (!work_->is_done_within(milliseconds(std::clamp(pulse.timeout_seconds() / 8, 0.05, 5.0)))) {
+    while (!work.is_done_within(milliseconds(std::clamp(pulse.timeout_seconds() / 8, 0.05, 5.0)))) {
       if (seconds() < pulse.timeout_seconds()) continue;
       const auto stuck = pulse.stuck();
       if (!stuck.empty() || pulse.all_stand_still())
-        group.fail(fmt::format("timeout after {:g} seconds", pulse.timeout_seconds()), stuck);
+        fail(fmt::format("timeout after {:g} seconds", pulse.timeout_seconds()), stuck);
     }
   } catch (const RankLost&) {
     throw;
   } catch (const std::exception& error) {
-    group.fail(error.what(), {});
+    fail(error.what(), {});
   }
   pulse.set_waiting(false);
   pulse.note_progress();
-  group.waited_seconds_ += seconds();
-  work_.reset();
+  waited_seconds_ += seconds();
+}
+
+void ProcessGroup::Pending::wait() {
+  for (const auto& one : works_) one->group.wait_for(*one);
+  works_.clear();
 }
 
 // Some operations notice at their start that a connection is gone.
@@ -197,8 +214,8 @@ ProcessGroup::Pending ProcessGroup::begin(const Start& start, bool point_to_poin
   if (is_alone()) return pending;
   connection_->pulse->note_progress();
   try {
-    pending.work_ = std::shared_ptr<Pending::Work>(
-        new Pending::Work{*this, start(*connection_->backend), point_to_point});
+    pending.works_.push_back(std::shared_ptr<Pending::Work>(
+        new Pending::Work{*this, start(*connection_->backend), point_to_point}));
   } catch (const std::exception& error) {
     fail(error.what(), {});
   }
@@ -206,8 +223,13 @@ ProcessGroup::Pending ProcessGroup::begin(const Start& start, bool point_to_poin
 }
 
 ProcessGroup::Pending ProcessGroup::start_sum(Tensor tensor) {
-  std::vector<Tensor> tensors = {std::move(tensor)};
-  return begin([&](c10d::Backend& backend) { return backend.allreduce(tensors); });
+  Pending all;
+  for (const Tensor& message : messages(tensor, elements_per_message(size()))) {
+    std::vector<Tensor> tensors = {message};
+    const Pending one = begin([&](c10d::Backend& backend) { return backend.allreduce(tensors); });
+    all.works_.insert(all.works_.end(), one.works_.begin(), one.works_.end());
+  }
+  return all;
 }
 
 void ProcessGroup::sum(const Tensor& tensor) { start_sum(tensor).wait(); }
@@ -221,11 +243,14 @@ std::vector<double> ProcessGroup::sum(const std::vector<double>& values) {
 
 void ProcessGroup::broadcast(const Tensor& tensor, int from) {
   if (is_alone()) return;
-  std::vector<Tensor> tensors = {tensor.cpu()};  // itself, if it is there
+  const Tensor values = tensor.cpu();  // itself, if it is there
   c10d::BroadcastOptions options;
   options.rootRank = from;
-  begin([&](c10d::Backend& backend) { return backend.broadcast(tensors, options); }).wait();
-  if (!tensor.is_cpu()) tensor.copy_(tensors.front());
+  for (const Tensor& message : messages(values, elements_per_message(size()))) {
+    std::vector<Tensor> tensors = {message};
+    begin([&](c10d::Backend& backend) { return backend.broadcast(tensors, options); }).wait();
+  }
+  if (!tensor.is_cpu()) tensor.copy_(values);
 }
 
 Tensor ProcessGroup::gather(const Tensor& own) {
@@ -238,14 +263,18 @@ Tensor ProcessGroup::gather(const Tensor& own) {
   return all;
 }
 
-void ProcessGroup::send(Tensor tensor, int to) {
-  std::vector<Tensor> tensors = {std::move(tensor)};
-  begin([&](c10d::Backend& backend) { return backend.send(tensors, to, 0); }, true).wait();
+void ProcessGroup::send(const Tensor& tensor, int to) {
+  for (const Tensor& message : messages(tensor, elements_per_message(2))) {
+    std::vector<Tensor> tensors = {message};
+    begin([&](c10d::Backend& backend) { return backend.send(tensors, to, 0); }, true).wait();
+  }
 }
 
-void ProcessGroup::receive(Tensor tensor, int from) {
-  std::vector<Tensor> tensors = {std::move(tensor)};
-  begin([&](c10d::Backend& backend) { return backend.recv(tensors, from, 0); }, true).wait();
+void ProcessGroup::receive(const Tensor& tensor, int from) {
+  for (const Tensor& message : messages(tensor, elements_per_message(2))) {
+    std::vector<Tensor> tensors = {message};
+    begin([&](c10d::Backend& backend) { return backend.recv(tensors, from, 0); }, true).wait();
+  }
 }
 
 }  // namespace calque

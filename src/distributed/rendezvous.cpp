@@ -69,7 +69,7 @@ RankLost unreachable(const World& world) {
                               world.address, world.port, world.start_seconds));
 }
 
-// Where a machine that has just started is not known by its name yet.
+// Where a machine that has just started is not known by its name yet, not even to itself (Kubernetes).
 void wait_for_name(const World& world) {
   const auto until = Clock::now() + milliseconds(std::min(world.start_seconds, name_patience_seconds));
   for (;;) {
@@ -77,7 +77,7 @@ void wait_for_name(const World& world) {
       numeric_addresses(world.address);
       return;
     } catch (const UserError&) {
-      if (world.is_first() || Clock::now() > until) throw;
+      if (Clock::now() > until) throw;
     }
     std::this_thread::sleep_for(std::chrono::seconds(1));
   }

@@ -13,10 +13,6 @@ using torch::Tensor;
 
 namespace {
 
-// Enough that the time of a message is that of its content, few enough to begin early. Each message goes
-// around a ring, from rank to rank.
-int64_t bucket_elements_for(int ranks) { return int64_t{std::max(1, ranks / 16)} << 20; }
-
 // In the order in which the backward pass completes their gradients: first an output of its own, which the
 // loss multiplies with, last the embedding. The order is fixed, not observed, so that a resumed run adds up
 // in the order of the run before it.
@@ -44,7 +40,7 @@ struct GradientSum::Hook : torch::autograd::PostAccumulateGradHook {
 GradientSum::GradientSum(const std::vector<TrainedParameter>& parameters, Compression compression,
                          DeviceGroup& group, int64_t bucket_elements)
     : group_(group), type_(compression == Compression::bfloat16 ? torch::kBFloat16 : torch::kFloat32) {
-  if (bucket_elements == 0) bucket_elements = bucket_elements_for(group.group().size());
+  if (bucket_elements == 0) bucket_elements = elements_per_message(group.group().size());
   int64_t elements = bucket_elements;
   for (const Tensor& parameter : in_backward_order(parameters)) {
     if (elements >= bucket_elements) {

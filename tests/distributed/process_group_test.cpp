@@ -76,6 +76,23 @@ TEST(ProcessGroup, TensorsAndTextsArriveByRank) {
   });
 }
 
+// More elements than one message has, and not a multiple.
+TEST(ProcessGroup, LargeTensorsArriveInSeveralMessages) {
+  const int64_t count = 2 * elements_per_message(2) + elements_per_message(2) / 2 + 3;
+  run_ranks(2, [&](ProcessGroup& group) {
+    const torch::Tensor expected = torch::arange(count, torch::kFloat32).remainder(1009);
+    const torch::Tensor own = group.is_first() ? expected.clone() : torch::zeros({count});
+    group.broadcast(own);
+    EXPECT_TRUE(own.equal(expected));
+    group.sum(own);
+    EXPECT_TRUE(own.equal(2 * expected));
+    if (group.is_first()) return group.send(own.view({1, count}), 1);
+    const torch::Tensor received = torch::zeros({1, count});
+    group.receive(received, 0);
+    EXPECT_TRUE(received.view(-1).equal(own));
+  });
+}
+
 TEST(ProcessGroup, AnErrorOnOneRankIsThrownOnAll) {
   run_ranks(3, [](ProcessGroup& group) {
     try {
@@ -252,6 +269,18 @@ TEST(ProcessGroup, CountsTheProcessesOfEachMachine) {
   });
 }
 
+TEST(ProcessGroup, KeepsTheAddressAtWhichRankZeroIsReached) {
+  run_worlds(2, [](World world) {
+    world.address = "localhost";
+    ProcessGroup group(world);
+    EXPECT_EQ(group.world().address, group.broadcast(group.world().address));
+    EXPECT_THAT(group.world().address, testing::AnyOf("127.0.0.1", "::1"));
+    EXPECT_EQ(group.timeout_seconds(), world.timeout_seconds);
+    group.set_timeout(5);
+    EXPECT_EQ(group.timeout_seconds(), 5);
+  });
+}
+
 TEST(ProcessGroup, RankZeroListensOnLoopbackAlone) {
   run_ranks(2, [](ProcessGroup& group) {
     const std::string port = fmt::format(":{:04X} ", group.world().port);
@@ -270,8 +299,16 @@ TEST(ProcessGroup, RankZeroListensOnLoopbackAlone) {
   });
 }
 
-TEST(ProcessGroup, AnAddressWithoutAServerIsRefused) {
-  EXPECT_THROW(ProcessGroup({.rank = 0, .size = 2, .address = "no.such.host.invalid", .port = 1}), UserError);
+// The names of machines that have just started may appear later, that of rank 0's own among them.
+TEST(ProcessGroup, ANameThatIsNotKnownIsWaitedForAndThenRefused) {
+  for (const int rank : {0, 1}) {
+    const auto started = std::chrono::steady_clock::now();
+    EXPECT_THROW(
+        ProcessGroup(
+            {.rank = rank, .size = 2, .address = "no.such.host.invalid", .port = 1, .start_seconds = 0.5}),
+        UserError);
+    EXPECT_GT(std::chrono::steady_clock::now() - started, std::chrono::milliseconds(500)) << rank;
+  }
 }
 
 }  // namespace

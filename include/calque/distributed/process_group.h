@@ -24,6 +24,10 @@ class RankLost : public std::runtime_error {
 // What must be the same on every rank: names with values.
 using Claims = std::vector<std::pair<std::string, std::string>>;
 
+// Of a sum, whose messages go around a ring, from rank to rank: enough that the time of a message is that of
+// its content, few enough that a slow network carries it within the timeout.
+int64_t elements_per_message(int ranks);
+
 class ProcessGroup {
  public:
   ProcessGroup();  // a world of one
@@ -45,6 +49,7 @@ class ProcessGroup {
   // How long an operation waits for a process that makes no progress; the world's timeout until this is
   // called. Progress is an operation, or a call of note_progress().
   void set_timeout(double seconds);
+  double timeout_seconds() const;
   void note_progress();
 
   // While one lives, this process may work for as long as it has to: its use of the processor and of disks
@@ -81,18 +86,18 @@ class ProcessGroup {
    private:
     friend class ProcessGroup;
     struct Work;
-    std::shared_ptr<Work> work_;  // empty: it was done at once
+    std::vector<std::shared_ptr<Work>> works_;  // one per message; none: it was done at once
   };
 
-  // All ranks call these in the same order, with tensors of the same sizes on the CPU. Sums have the same
-  // bits on every rank, and the same from run to run.
+  // All ranks call these in the same order, with contiguous tensors of the same sizes on the CPU. Sums have
+  // the same bits on every rank, and the same from run to run.
   Pending start_sum(torch::Tensor tensor);  // in place
   void sum(const torch::Tensor& tensor);    // in place
   std::vector<double> sum(const std::vector<double>& values);
   void broadcast(const torch::Tensor& tensor, int from = 0);  // of any device
   torch::Tensor gather(const torch::Tensor& own);             // own: [n]; returns [size, n] on every rank
-  void send(torch::Tensor tensor, int to);
-  void receive(torch::Tensor tensor, int from);
+  void send(const torch::Tensor& tensor, int to);
+  void receive(const torch::Tensor& tensor, int from);
 
   using Texts = std::vector<std::string>;  // of any bytes
   Texts gather(const std::string& own);    // by rank
@@ -118,6 +123,7 @@ class ProcessGroup {
   struct Connection;
   template <class Start>
   Pending begin(const Start& start, bool point_to_point = false);
+  void wait_for(Pending::Work& work);
   [[noreturn]] void fail(const std::string& reason, const std::vector<int>& stuck);
   std::string names(const std::vector<int>& ranks) const;
 
