@@ -145,7 +145,7 @@ std::vector<ProcessGroup::Texts> ProcessGroup::gather_from_all(const std::functi
   return all;
 }
 
-void ProcessGroup::check_alike(const Claims& claims) {
+void ProcessGroup::check_alike(const Claims& claims, const std::string& help) {
   if (is_alone()) return;
   Texts own;
   for (const auto& [name, value] : claims) own.insert(own.end(), {name, value});
@@ -157,8 +157,7 @@ void ProcessGroup::check_alike(const Claims& claims) {
     ranks.push_back(name(static_cast<int>(ranks.size())));
   }
   const std::string difference = describe_difference(all, ranks);
-  if (!difference.empty())
-    throw UserError(difference, "all processes of a run need the same program, configuration and data");
+  if (!difference.empty()) throw UserError(difference, help);
 }
 
 void ProcessGroup::everywhere_in_turn(const std::function<void()>& work) {

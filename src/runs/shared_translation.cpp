@@ -167,6 +167,7 @@ std::string weights_hash(const ModelSource& source) {
   return hex(hasher.value());
 }
 
+// Not the number of threads: translations have the same bits for any.
 Claims describe(const std::string& weights, const Translator& translator) {
   const Decoder& decoder = translator.decoder();
   Claims claims = {{"the model's weights, as a hash", weights},
@@ -174,7 +175,6 @@ Claims describe(const std::string& weights, const Translator& translator) {
                    {"tokenizer, as a hash", hex(translator.tokenizer().hash())},
                    {"--precision", std::string(name_of(decoder.weight_precision()))},
                    {"--device", decoder.device().str()},
-                   {"--threads", std::to_string(num_threads())},
                    {"bfloat16 instructions", has_bfloat16_instructions() ? "yes" : "no"}};
   DecodeConfig decode = translator.config();
   if (!decode.shots.empty()) claims.emplace_back("decode.shots, as a hash", hex(hash_file(decode.shots)));

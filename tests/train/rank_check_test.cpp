@@ -16,10 +16,11 @@ namespace {
 using testing::HasSubstr;
 
 // The message on every rank, if rank 1 differs as `change` says.
-std::string refusal(const std::function<void(RunConfig&, RankIdentity&)>& change) {
+std::string refusal(const std::function<void(RunConfig&, RankIdentity&)>& change,
+                    const RunConfig& common = {}) {
   std::string first;
   run_ranks(2, [&](ProcessGroup& group) {
-    RunConfig config;
+    RunConfig config = common;
     RankIdentity identity{"train", "valid", "base", 2, true};
     if (group.rank() == 1) change(config, identity);
     std::string message;
@@ -42,6 +43,19 @@ TEST(RankCheck, RanksThatAreAlikeMayBegin) {
               config.tokenizer.path = "/elsewhere";
             }),
             "");
+}
+
+TEST(RankCheck, TheNumberOfThreadsMayDifferWhereItChangesNothing) {
+  const auto with = [](Precision precision, bool bias) {
+    RunConfig config;
+    config.train.precision = precision;
+    config.model.bias = bias;
+    return refusal(
+        [](RunConfig& other, RankIdentity& identity) { other.train.threads = identity.threads = 1; }, config);
+  };
+  EXPECT_EQ(with(Precision::float32, false), "");
+  EXPECT_THAT(with(Precision::float32, true), HasSubstr("train.threads: 2 on rank 0"));
+  EXPECT_THAT(with(Precision::bfloat16, false), HasSubstr("train.threads: 2 on rank 0"));
 }
 
 TEST(RankCheck, ADifferenceIsRefusedWithBothValues) {

@@ -107,7 +107,9 @@ class ProcessGroup {
   void barrier();
 
   // Throws a UserError with both values on every rank if a claim of one is not that of rank 0.
-  void check_alike(const Claims& claims);
+  void check_alike(
+      const Claims& claims,
+      const std::string& help = "all processes of a run need the same program, configuration and data");
 
   // Rank 0's result, on all ranks. If it throws there, all ranks throw.
   std::string from_first(const std::function<std::string()>& make);

@@ -57,8 +57,8 @@ class SharedTranslation {
   int exceptions_;      // that were on their way when it was made
 };
 
-// Opens the same model on all ranks: a UserError on each if one has other weights, another precision, other
-// settings of the search or another number of threads, or if a checkpoint changes while it is read.
+// Opens the same model on all ranks: a UserError on each if one has other weights, another precision or other
+// settings of the search, or if a checkpoint changes while it is read.
 std::unique_ptr<Translator> open_on_all(ProcessGroup& group, const ModelSource& source,
                                         const std::function<std::unique_ptr<Translator>()>& open);
 

@@ -18,7 +18,7 @@ struct RankIdentity {
 // Throws a UserError with both values on every rank if one differs from rank 0 in its configuration. All
 // ranks call it. (ProcessGroup compares the builds of calque.)
 void check_settings_alike(ProcessGroup& group, const RunConfig& config);
-// The same, and its data and its number of threads.
+// The same, and its data, and its number of threads where the result depends on it.
 void check_ranks_alike(ProcessGroup& group, const RunConfig& config, const RankIdentity& identity);
 
 }  // namespace calque
