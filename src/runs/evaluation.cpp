@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -108,15 +109,6 @@ void store(const fs::path& destination, const Evaluation& evaluation, const std:
   all["key"] = key;
   write_file(folder / "scores.json", all.dump(2) + "\n");
   replace_folder(folder, destination);
-}
-
-double reference_loss(const Translator& translator, const TestSet& test) {
-  std::vector<TokenPair> pairs;
-  for (size_t i = 0; i < test.sources.size(); ++i) {
-    pairs.push_back({translator.tokenizer().encode(clean_text(test.sources[i])),
-                     translator.tokenizer().encode(clean_text(test.references[i]))});
-  }
-  return mean_loss(translator.decoder(), translator.format(), pairs);
 }
 
 }  // namespace
@@ -267,13 +259,52 @@ Evaluation score_translations(const std::string& system, const TestSet& test,
 
 namespace {
 
+// The mean negative log-probability per token of the references. Each rank scores every Nth block of pairs;
+// the sums of all blocks are added up in their order, so that the number of ranks makes no difference.
+double reference_loss(const Translator& translator, const TestSet& test, ProcessGroup& group) {
+  constexpr size_t pairs_per_block = 64;
+  const auto sources = group.broadcast(test.sources), references = group.broadcast(test.references);
+  const size_t blocks = (sources.size() + pairs_per_block - 1) / pairs_per_block;
+  std::vector<double> sums(2 * blocks, 0);  // per block: log-probabilities, tokens
+  group.everywhere([&] {
+    for (auto block = static_cast<size_t>(group.rank()); block < blocks;
+         block += static_cast<size_t>(group.size())) {
+      std::vector<TokenPair> pairs;
+      for (size_t i = block * pairs_per_block; i < std::min(sources.size(), (block + 1) * pairs_per_block);
+           ++i)
+        pairs.push_back({translator.tokenizer().encode(clean_text(sources[i])),
+                         translator.tokenizer().encode(clean_text(references[i]))});
+      for (const auto& scores : score_pairs(translator.decoder(), translator.format(), pairs)) {
+        for (const float score : scores) sums[2 * block] += score;
+        sums[2 * block + 1] += static_cast<double>(scores.size());
+      }
+    }
+  });
+  double sum = 0, tokens = 0;
+  sums = group.sum(sums);  // zeros of the other ranks change nothing
+  for (size_t block = 0; block < blocks; ++block) {
+    sum -= sums[2 * block];
+    tokens += sums[2 * block + 1];
+  }
+  return tokens > 0 ? sum / tokens : std::nan("");
+}
+
 struct TranslatedSet {
   std::vector<std::string> texts;
   int64_t tokens = 0, cut_off = 0;
+  double seconds = 0;
 };
 
-TranslatedSet translate_set(SharedTranslation& translation, const TestSet& test) {
+// By all ranks; rank 0 has the test set, and gets all translations.
+TranslatedSet translate_set(const Translator& translator, const TestSet& test, ProcessGroup& group) {
+  SharedTranslation translation(translator, group,
+                                [](int64_t, const Translation& one) { return one.text(); });
   TranslatedSet set;
+  if (!group.is_first()) {
+    translation.work();
+    return set;
+  }
+  const auto started = std::chrono::steady_clock::now();
   Progress progress("translating", static_cast<int64_t>(test.sources.size()), "sentences");
   size_t at = 0;
   translation.run(
@@ -284,44 +315,56 @@ TranslatedSet translate_set(SharedTranslation& translation, const TestSet& test)
         set.cut_off += !one.complete;
         progress.advance(1);
       });
+  set.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
   return set;
+}
+
+void describe_search(Evaluation& evaluation, const TranslatedSet& set, const ModelSource& source,
+                     const Translator& translator) {
+  EvaluationFacts& facts = evaluation.facts;
+  const auto count = static_cast<double>(evaluation.hypotheses.size());
+  facts.seconds = set.seconds;
+  facts.sentences_per_second = count / set.seconds;
+  facts.tokens_per_second = static_cast<double>(set.tokens) / set.seconds;
+  facts.cut_off = static_cast<double>(set.cut_off) / count;
+  facts.beam = translator.config().beam;
+  facts.precision = precision_name(translator);
+  facts.checkpoint = source.checkpoint.string();
 }
 
 }  // namespace
 
+// What rank 0 does alone comes last, when the others have nothing to wait for.
 std::optional<Evaluation> evaluate_model(const ModelSource& source, Translator& translator,
                                          const TestSet& test, const ScoringOptions& options, bool again,
                                          ProcessGroup& group) {
-  SharedTranslation translation(translator, group,
-                                [](int64_t, const Translation& one) { return one.text(); });
-  if (!group.is_first()) {
-    translation.work();
-    return std::nullopt;
-  }
   const fs::path folder = source.run ? *source.run / "evaluations" / test.name : fs::path();
-  const std::string key = evaluation_key(source, translator, test);
-  EvaluationFacts facts;
-  if (!folder.empty() && !again) {
-    if (auto stored = stored_hypotheses(folder, key, test.sources.size(), facts)) {
-      Evaluation evaluation = score_translations(source.name, test, std::move(*stored), options);
-      evaluation.facts = facts;
-      return evaluation;
-    }
+  std::string key;
+  EvaluationFacts stored_facts;
+  std::optional<std::vector<std::string>> stored;
+  const bool is_stored = !group
+                              .from_first([&] {
+                                key = evaluation_key(source, translator, test);
+                                if (!folder.empty() && !again)
+                                  stored = stored_hypotheses(folder, key, test.sources.size(), stored_facts);
+                                return stored ? "stored" : "";
+                              })
+                              .empty();
+  TranslatedSet set;
+  double loss = 0;
+  if (!is_stored) {
+    set = translate_set(translator, test, group);
+    loss = reference_loss(translator, test, group);
   }
-  const auto started = std::chrono::steady_clock::now();
-  TranslatedSet set = translate_set(translation, test);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
-  Evaluation evaluation = score_translations(source.name, test, std::move(set.texts), options);
-  EvaluationFacts& known = evaluation.facts;
-  const auto count = static_cast<double>(test.sources.size());
-  known.loss = reference_loss(translator, test);
-  known.seconds = seconds;
-  known.sentences_per_second = count / seconds;
-  known.tokens_per_second = static_cast<double>(set.tokens) / seconds;
-  known.cut_off = static_cast<double>(set.cut_off) / count;
-  known.beam = translator.config().beam;
-  known.precision = precision_name(translator);
-  known.checkpoint = source.checkpoint.string();
+  if (!group.is_first()) return std::nullopt;
+  Evaluation evaluation =
+      score_translations(source.name, test, is_stored ? std::move(*stored) : std::move(set.texts), options);
+  if (is_stored) {
+    evaluation.facts = stored_facts;
+    return evaluation;
+  }
+  evaluation.facts.loss = loss;
+  describe_search(evaluation, set, source, translator);
   if (!folder.empty()) store(folder, evaluation, key);
   return evaluation;
 }
