@@ -60,7 +60,7 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(ProcessGroup& group, const torch::De
   // Waiting then ends with an error when another process is gone, as it does with Gloo.
   setenv("TORCH_NCCL_BLOCKING_WAIT", "1", 0);
   auto options = c10d::ProcessGroupNCCL::Options::create();
-  options->timeout = std::chrono::milliseconds(static_cast<int64_t>(group.world().timeout_seconds * 1000));
+  options->timeout = std::chrono::milliseconds(static_cast<int64_t>(group.timeout_seconds() * 1000));
   return c10::make_intrusive<c10d::ProcessGroupNCCL>(connect_nccl_store(group), group.rank(), group.size(),
                                                      options);
 }
@@ -72,6 +72,14 @@ c10::intrusive_ptr<c10d::Backend> make_nccl(ProcessGroup&, const torch::Device&)
 #endif
 
 using NcclWork = c10::intrusive_ptr<c10d::Work>;
+
+void wait_for(c10d::Work& work) {
+  try {
+    work.wait();
+  } catch (const std::exception& error) {
+    throw RankLost(fmt::format("NCCL: {}", error.what()));
+  }
+}
 
 }  // namespace
 
@@ -85,7 +93,7 @@ DeviceGroup::DeviceGroup(ProcessGroup& group, const torch::Device& model_device)
 DeviceGroup::~DeviceGroup() = default;
 
 void DeviceGroup::Pending::wait() {
-  if (by_nccl_) (*std::static_pointer_cast<NcclWork>(by_nccl_))->wait();
+  if (by_nccl_) wait_for(**std::static_pointer_cast<NcclWork>(by_nccl_));
   by_nccl_.reset();
   by_gloo_.wait();
 }
@@ -104,18 +112,18 @@ DeviceGroup::Pending DeviceGroup::start_sum(const Tensor& tensor) {
 Tensor DeviceGroup::gather(const Tensor& own) {
   if (!nccl_) return group_.gather(own);
   Tensor all = torch::empty({group_.size(), own.numel()}, own.options()), input = own.contiguous();
-  nccl_->backend->_allgather_base(all, input)->wait();
+  wait_for(*nccl_->backend->_allgather_base(all, input));
   return all;
 }
 
 void DeviceGroup::send(const Tensor& tensor, int to) {
   std::vector<Tensor> tensors = {tensor};
-  nccl_ ? void(nccl_->backend->send(tensors, to, 0)->wait()) : group_.send(tensor, to);
+  nccl_ ? wait_for(*nccl_->backend->send(tensors, to, 0)) : group_.send(tensor, to);
 }
 
 void DeviceGroup::receive(const Tensor& tensor, int from) {
   std::vector<Tensor> tensors = {tensor};
-  nccl_ ? void(nccl_->backend->recv(tensors, from, 0)->wait()) : group_.receive(tensor, from);
+  nccl_ ? wait_for(*nccl_->backend->recv(tensors, from, 0)) : group_.receive(tensor, from);
 }
 
 }  // namespace calque

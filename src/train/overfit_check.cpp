@@ -31,7 +31,7 @@ OverfitResult overfit_batch(const RunConfig& config, const TrainingOptions& opti
   const Tokenizer tokenizer = choose_tokenizer(config, cache);
   BatchStream stream(stream_options(config), tokenizer, cache, 0, 0);
   const Batch batch = stream.next();
-  const torch::Device device = training_device(config.train);
+  const torch::Device device = training_device(config.train, options.group->world());
   Trainer trainer(make_model(config, tokenizer, device), config.train, static_cast<uint64_t>(config.seed),
                   device, config.finetune);
   const int64_t steps = config.train.steps > 0 ? std::min(config.train.steps, max_steps) : max_steps;

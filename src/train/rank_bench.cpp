@@ -4,8 +4,8 @@
 #include <cmath>
 #include <optional>
 
-#include "calque/data/prefetcher.h"
 #include "calque/kernels/threads.h"
+#include "calque/train/rank_prefetcher.h"
 #include "calque/train/run_setup.h"
 #include "calque/train/trainer.h"
 
@@ -22,14 +22,14 @@ struct Counts {
 };
 
 // Rounds until rank 0's clock says that it is enough.
-Counts train_for(double seconds, Trainer& trainer, Prefetcher& prefetcher, const RunConfig& config) {
+Counts train_for(double seconds, Trainer& trainer, RankPrefetcher& prefetcher, const RunConfig& config) {
   ProcessGroup& group = trainer.group();
   Counts counts;
   const auto start = RankBenchClock::now();
   do {
     std::vector<StepResult> results;
     for (int64_t i = 0; i < (group.is_alone() ? 1 : config.distributed.local_steps); ++i)
-      results.push_back(trainer.step(*prefetcher.next(), config.train.learning_rate));
+      results.push_back(trainer.step(prefetcher.next(), config.train.learning_rate));
     counts.tokens += static_cast<double>(trainer.end_round(results).rows);
     counts.steps += static_cast<double>(results.size());
     const std::chrono::duration<double> spent = RankBenchClock::now() - start;
@@ -48,7 +48,7 @@ RankBench bench_ranks(const RunConfig& config, const TrainBenchOptions& options,
   keep_freed_memory();  // mutate: speed
   DataCache cache(options.cache, num_threads());
   const Tokenizer tokenizer = shared_tokenizer(*group, [&] { return choose_tokenizer(config, cache); });
-  const torch::Device device = training_device(config.train);
+  const torch::Device device = training_device(config.train, group->world());
   std::shared_ptr<Decoder> model;
   group->everywhere([&] { model = make_model(config, tokenizer, device); });
   TrainConfig train = config.train;
@@ -62,7 +62,7 @@ RankBench bench_ranks(const RunConfig& config, const TrainBenchOptions& options,
   group->everywhere_in_turn([&] { stream.emplace(stream_settings, tokenizer, cache, 0, 0); });
   stream->set_epoch_steps(
       group->gather(torch::tensor({stream->epoch_steps()}, torch::kInt64)).max().item<int64_t>());
-  Prefetcher prefetcher([&]() -> std::optional<Batch> { return stream->next(); });
+  RankPrefetcher prefetcher(*group, [&] { return stream->next(); });
   train_for(0, trainer, prefetcher, config);  // mutate: warms up
   const double waited = group->waited_seconds(), updated = trainer.optimizer_seconds();
   const Counts counts = train_for(options.seconds, trainer, prefetcher, config);

@@ -17,10 +17,8 @@
 namespace calque {
 namespace fs = std::filesystem;
 
-// Each process of a machine has a device of its own, where there are several.
-torch::Device training_device(const TrainConfig& config) {
+torch::Device training_device(const TrainConfig& config, const World& world) {
   const torch::Device device = find_device(config.device, "train.device");
-  const World world = world_of_this_process();
   if (device.is_cpu() || device.has_index() || world.is_alone()) return device;
   return find_device(device_of_process(device.str(), world.local_rank, at::accelerator::deviceCount()),
                      "train.device");

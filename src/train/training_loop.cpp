@@ -12,10 +12,10 @@
 #include "calque/base/text.h"
 #include "calque/base/units.h"
 #include "calque/data/batch_stream.h"
-#include "calque/data/prefetcher.h"
 #include "calque/kernels/threads.h"
 #include "calque/train/limits.h"
 #include "calque/train/rank_check.h"
+#include "calque/train/rank_prefetcher.h"
 #include "calque/train/resume_check.h"
 #include "calque/train/run_recorder.h"
 #include "calque/train/run_setup.h"
@@ -51,7 +51,7 @@ std::string corpus_identity(const Corpus& corpus, DataCache& cache) {
 class TrainingLoop {
  public:
   TrainingLoop(const RunConfig& config, const TrainingOptions& options)
-      : config_(with_precision(config)),
+      : config_(with_precision(config, options.group->world())),
         options_(options),
         group_(*options.group),
         recorder_(open_recorder()),
@@ -60,15 +60,15 @@ class TrainingLoop {
         tokenizer_(shared_tokenizer(
             group_,
             [&] { return options.resume ? resume_configuration() : choose_tokenizer(config_, cache_); })),
-        device_(training_device(config.train)),
+        device_(training_device(config.train, group_.world())),
         trainer_(shared_model(), config_.train, static_cast<uint64_t>(config.seed), device_, config_.finetune,
                  {options.group, config.distributed}) {
     group_.everywhere_in_turn([&] { validator_.emplace(config_, tokenizer_, cache_); });
   }
 
   // `auto` is decided where a run starts; elsewhere it may mean another precision.
-  static RunConfig with_precision(RunConfig config) {
-    config.train.precision = training_precision(config.train, training_device(config.train));
+  static RunConfig with_precision(RunConfig config, const World& world) {
+    config.train.precision = training_precision(config.train, training_device(config.train, world));
     return config;
   }
 
@@ -238,7 +238,7 @@ class TrainingLoop {
 
   // One step, or as many local ones as make a round.
   TrainingEnd train_until_done(BatchStream& stream, const Interrupt& interrupt) {
-    Prefetcher prefetcher([&]() -> std::optional<Batch> { return stream.next(); });
+    RankPrefetcher prefetcher(group_, [&] { return stream.next(); });
     const auto started = Clock::now();
     const double seconds_before = state_.seconds;
     for (;;) {
@@ -268,7 +268,7 @@ class TrainingLoop {
     }
   }
 
-  StepResult make_round(Prefetcher& prefetcher, double& learning_rate) {
+  StepResult make_round(RankPrefetcher& prefetcher, double& learning_rate) {
     std::vector<StepResult> results;
     int64_t steps = group_.is_alone() ? 1 : config_.distributed.local_steps;
     if (config_.train.steps > 0) steps = std::min(steps, config_.train.steps - trainer_.state().step);
@@ -276,7 +276,7 @@ class TrainingLoop {
       const double done = limits_.fraction_done(trainer_.state(), state_.seconds);
       learning_rate =
           config_.train.learning_rate * learning_rate_share(config_.train, trainer_.state().step, done);
-      results.push_back(trainer_.step(*prefetcher.next(), learning_rate));
+      results.push_back(trainer_.step(prefetcher.next(), learning_rate));
       group_.note_progress();
     }
     return trainer_.end_round(results);

@@ -17,7 +17,8 @@
 
 namespace calque {
 
-torch::Device training_device(const TrainConfig& config);
+// Where several processes of a machine train, each has a device of its own, if there are several.
+torch::Device training_device(const TrainConfig& config, const World& world = {});
 
 // The precision of the matrix products: `auto` is bfloat16 on processors with instructions for it.
 Precision training_precision(const TrainConfig& config, const torch::Device& device);
