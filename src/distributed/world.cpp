@@ -33,14 +33,20 @@ constexpr Names launchers[] = {
     // Not SLURM_NTASKS: a batch script has it too, in which a single process runs.
     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", ""},
 };
-constexpr const Names& slurm = launchers[3];
+constexpr const Names &own = launchers[0], &pmi = launchers[2], &slurm = launchers[3];
+
+// Slurm's own PMI sets the rank and the size, and says nothing of the machines; Slurm's variables do.
+bool is_slurms_pmi(const Environment& environment) {
+  return environment(pmi.local_size).empty() && !environment(slurm.rank).empty() &&
+         environment(slurm.size) == environment(pmi.size);
+}
 
 // The launcher that started this process; none: it is alone.
 const Names* find_launcher(const Environment& environment) {
   for (const Names& names : launchers) {
     const bool has_rank = !environment(names.rank).empty(), has_size = !environment(names.size).empty();
-    if (has_rank && has_size) return &names;
-    if (has_rank != has_size && &names == &launchers[0]) {
+    if (has_rank && has_size) return &names == &pmi && is_slurms_pmi(environment) ? &slurm : &names;
+    if (has_rank != has_size && &names == &own) {
       const auto [set, missing] =
           has_rank ? std::pair(names.rank, names.size) : std::pair(names.size, names.rank);
       throw UserError(fmt::format("environment: {} is set, but {} is not", set, missing),
@@ -76,7 +82,10 @@ int find_local_size(const Environment& environment, const Names& names, const Wo
     if (number(environment, "SLURM_STEP_NUM_NODES", 0, 1) == 1) return world.size;
     return number(environment, "SLURM_NTASKS_PER_NODE", 0, 1);
   }
-  return is_loopback_name(environment("MASTER_ADDR")) ? world.size : 0;
+  const std::string address = environment("MASTER_ADDR");
+  // MPI starts processes on several machines without an address.
+  const bool may_be_local = !address.empty() || &names == &own;
+  return may_be_local && is_loopback_name(address) ? world.size : 0;
 }
 
 // Where every machine finds rank 0, if no MASTER_ADDR says it.
@@ -84,7 +93,7 @@ std::string find_address(const Environment& environment, const World& world) {
   if (world.all_local) return "127.0.0.1";
   const std::string hosts = environment("SLURM_STEP_NODELIST");
   if (!hosts.empty()) return first_slurm_host(hosts);
-  throw UserError("environment: MASTER_ADDR is not set, and the processes run on several machines",
+  throw UserError("environment: MASTER_ADDR is not set, and the processes may run on several machines",
                   "set it to the address of the machine of rank 0");
 }
 

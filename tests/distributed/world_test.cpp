@@ -60,6 +60,7 @@ TEST(World, TorchrunsDefaultRunIdIsNoJob) {
 TEST(World, OwnVariablesComeBeforeThoseOfMpiAndSlurm) {
   const std::map<std::string, std::string> mpi = {{"OMPI_COMM_WORLD_RANK", "1"},
                                                   {"OMPI_COMM_WORLD_SIZE", "3"},
+                                                  {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
                                                   {"SLURM_PROCID", "5"},
                                                   {"SLURM_STEP_NUM_TASKS", "6"}};
   EXPECT_EQ(read(mpi).rank, 1);
@@ -67,7 +68,33 @@ TEST(World, OwnVariablesComeBeforeThoseOfMpiAndSlurm) {
   auto both = mpi;
   both.insert({{"RANK", "0"}, {"WORLD_SIZE", "2"}});
   EXPECT_EQ(read(both).size, 2);
-  EXPECT_EQ(read({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).rank, 1);
+  const World mpich =
+      read({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}});
+  EXPECT_EQ(mpich.rank, 1);
+  EXPECT_TRUE(mpich.all_local);
+}
+
+TEST(World, SlurmsOwnPmiMeansSlurm) {
+  const std::map<std::string, std::string> step = {{"PMI_RANK", "3"},
+                                                   {"PMI_SIZE", "4"},
+                                                   {"SLURM_PROCID", "3"},
+                                                   {"SLURM_STEP_NUM_TASKS", "4"},
+                                                   {"SLURM_LOCALID", "1"},
+                                                   {"SLURM_NODEID", "1"},
+                                                   {"SLURM_STEP_TASKS_PER_NODE", "2(x2)"},
+                                                   {"SLURM_STEP_NODELIST", "n[1-2]"},
+                                                   {"SLURM_JOB_ID", "77"},
+                                                   {"SLURM_STEP_ID", "0"}};
+  EXPECT_EQ(read(step).address, "n1");
+  EXPECT_FALSE(read(step).all_local);
+  EXPECT_EQ(read(step).local_rank, 1);
+  EXPECT_EQ(read(step).local_size, 2);
+  EXPECT_EQ(read(step).token, "slurm-77.0");
+  // mpirun inside a step of one task: the job's tasks are not Slurm's.
+  auto inside = step;
+  inside["SLURM_STEP_NUM_TASKS"] = "1";
+  inside["MASTER_ADDR"] = "n2";
+  EXPECT_EQ(read(inside).token, "");
 }
 
 TEST(World, FindsRankZeroInSlurmsListOfMachines) {
@@ -151,7 +178,9 @@ TEST(World, RefusesWhatContradictsItself) {
   EXPECT_EQ(refusal({{"OMPI_COMM_WORLD_RANK", "1"},
                      {"OMPI_COMM_WORLD_SIZE", "4"},
                      {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}}),
-            "environment: MASTER_ADDR is not set, and the processes run on several machines");
+            "environment: MASTER_ADDR is not set, and the processes may run on several machines");
+  EXPECT_EQ(refusal({{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}}),
+            "environment: MASTER_ADDR is not set, and the processes may run on several machines");
 }
 
 }  // namespace
