@@ -31,6 +31,10 @@ using Clock = std::chrono::steady_clock;
 constexpr auto poll_interval = std::chrono::milliseconds(50);
 // The others notice by themselves that one has failed; those that do not in this time are killed.
 constexpr auto grace = std::chrono::seconds(15);
+// sshd drops connections at random when more than ten wait to be let in (MaxStartups): so few at once, beside
+// that of the watch, and the next ones a little later.
+constexpr int processes_per_wave = 7;
+constexpr auto wave_interval = std::chrono::seconds(1);
 constexpr int exit_user_error = 2, exit_interrupted = 130, exit_not_found = 127, exit_of_ssh = 255;
 
 struct Process {
@@ -42,9 +46,15 @@ struct Process {
   int signal = 0;  // that ended it
 };
 
+// Why an attempt failed, and the exit code for it.
+struct Failure {
+  int code;
+  std::string what;
+};
+
 // All that runs in one attempt.
 struct Attempt {
-  std::vector<Process> processes;
+  std::vector<Process> processes;                     // by rank
   std::vector<std::unique_ptr<RemoteWatch>> watches;  // one per other machine
 
   void interrupt() const {
@@ -74,38 +84,45 @@ bool is_local(const std::vector<Host>& hosts) {
   return std::all_of(hosts.begin(), hosts.end(), [](const Host& host) { return host.name.empty(); });
 }
 
+// The shell stays: it gives an exit code for a process that a signal has ended, for which ssh has none.
 std::string command_line(const Words& environment, const Words& command) {
-  std::string line = fmt::format("cd {} && exec env", shell_quoted(std::filesystem::current_path().string()));
+  std::string line = fmt::format("cd {} && env", shell_quoted(std::filesystem::current_path().string()));
   for (const std::string& one : environment) line += " " + shell_quoted(one);
   for (const std::string& one : command) line += " " + shell_quoted(one);
-  return line;
+  return line + "; exit $?";
 }
 
 // Only rank 0 reads from stdin and writes to stdout. Each process has a group of its own: an interrupt of the
 // terminal comes to the launcher alone, which passes it on once.
-Attempt start(const LaunchOptions& options, const Words& command, int restarts) {
+Attempt start(const LaunchOptions& options, const RemoteShell& shell, const Words& command, int restarts) {
   const auto environments = launch_environments(options, restarts);
   Attempt attempt;
+  std::vector<std::vector<size_t>> waves(1);  // ranks
+  std::vector<std::string> marks;             // by rank
   for (const Host& host : options.hosts) {
     const std::string mark = fmt::format("CALQUE_LAUNCH={};", random_name());
+    if (!host.name.empty()) attempt.watches.push_back(std::make_unique<RemoteWatch>(shell, host.name, mark));
     for (int i = 0; i < host.processes; ++i) {
-      const auto rank = attempt.processes.size();
-      Words environment = environments[rank];
-      Process process;
-      process.rank = static_cast<int>(rank);
-      process.host = host.name;
-      if (host.name.empty()) {
-        process.pid = start_process(command, environment, rank == 0);
-      } else {
-        environment.push_back(mark);
-        const Words remote =
-            remote_command(options.remote_shell, host.name, command_line(environment, command));
-        process.pid = start_process(remote, {}, rank == 0);
-      }
-      attempt.processes.push_back(process);
+      const auto wave = static_cast<size_t>(host.name.empty() ? 0 : i / processes_per_wave);
+      if (wave >= waves.size()) waves.resize(wave + 1);
+      waves[wave].push_back(attempt.processes.size());
+      attempt.processes.push_back({.rank = static_cast<int>(attempt.processes.size()), .host = host.name});
+      marks.push_back(mark);
     }
-    if (!host.name.empty())
-      attempt.watches.push_back(std::make_unique<RemoteWatch>(options.remote_shell, host.name, mark));
+  }
+  for (const auto& wave : waves) {
+    if (&wave != &waves.front()) std::this_thread::sleep_for(wave_interval);
+    for (const size_t rank : wave) {
+      Process& process = attempt.processes[rank];
+      Words environment = environments[rank];
+      if (process.host.empty()) {
+        process.pid = start_process(command, environment, rank == 0);
+        continue;
+      }
+      environment.push_back(marks[rank]);
+      process.pid = start_process(remote_command(shell, process.host, command_line(environment, command)), {},
+                                  rank == 0);
+    }
   }
   return attempt;
 }
@@ -121,39 +138,6 @@ void poll(std::vector<Process>& processes) {
   }
 }
 
-// Waits for all to end; returns the first that failed, if any did.
-const Process* watch(Attempt& attempt, const Interrupt& interrupt) {
-  std::vector<Process>& processes = attempt.processes;
-  const Process* failed = nullptr;
-  Clock::time_point failed_at;
-  bool passed_on = false;
-  for (;;) {
-    poll(processes);
-    if (failed == nullptr) {
-      const auto found = std::find_if(processes.begin(), processes.end(),
-                                      [](const Process& one) { return !one.running && one.code != 0; });
-      if (found != processes.end()) failed = &*found;
-      failed_at = Clock::now();
-    }
-    if (std::none_of(processes.begin(), processes.end(), [](const Process& one) { return one.running; }))
-      return failed;
-    if (failed != nullptr && Clock::now() - failed_at > grace) attempt.kill_all();
-    if (interrupt.requested() && !std::exchange(passed_on, true)) attempt.interrupt();
-    std::this_thread::sleep_for(poll_interval);
-  }
-}
-
-// Leaves out the hosts on which nothing can be started any more.
-void drop_lost_hosts(LaunchOptions& options) {
-  Words names;
-  for (const Host& host : options.hosts) names.push_back(host.name);
-  const auto answers = hosts_answer(options.remote_shell, names);
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (!answers[i]) log::warn("{} does not answer; going on without it", names[i]);
-  }
-  keep_hosts(options, answers);
-}
-
 std::string describe(const Process& process) {
   const std::string rank =
       fmt::format("rank {}{}", process.rank, process.host.empty() ? "" : " on " + process.host);
@@ -164,6 +148,52 @@ std::string describe(const Process& process) {
   return signal > 0 && signal < NSIG
              ? fmt::format("{} was ended by signal {} ({})", rank, signal, strsignal(signal))
              : fmt::format("{} ended with exit code {}", rank, process.code);
+}
+
+std::optional<Failure> find_failure(Attempt& attempt) {
+  bool running = false;
+  for (const Process& one : attempt.processes) {
+    if (!one.running && one.code != 0) return Failure{one.code, describe(one)};
+    running = running || one.running;
+  }
+  for (const auto& watch : attempt.watches) {
+    if (!running || !watch->is_lost()) continue;
+    watch->connect();  // to end the processes
+    return Failure{exit_of_ssh,
+                   fmt::format("{}: the connection that watches over its processes ended", watch->host())};
+  }
+  return std::nullopt;
+}
+
+// Waits for all to end; returns the first failure, if there is one.
+std::optional<Failure> watch(Attempt& attempt, const Interrupt& interrupt) {
+  std::optional<Failure> failure;
+  Clock::time_point failed_at;
+  bool passed_on = false;
+  for (;;) {
+    poll(attempt.processes);
+    const bool ended = std::none_of(attempt.processes.begin(), attempt.processes.end(),
+                                    [](const Process& one) { return one.running; });
+    if (!failure) {
+      failure = find_failure(attempt);
+      failed_at = Clock::now();
+    }
+    if (ended) return failure;
+    if (failure && Clock::now() - failed_at > grace) attempt.kill_all();
+    if (interrupt.requested() && !std::exchange(passed_on, true)) attempt.interrupt();
+    std::this_thread::sleep_for(poll_interval);
+  }
+}
+
+// Leaves out the hosts on which nothing can be started any more.
+void drop_lost_hosts(LaunchOptions& options, const RemoteShell& shell) {
+  Words names;
+  for (const Host& host : options.hosts) names.push_back(host.name);
+  const auto answers = hosts_answer(shell, names);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!answers[i]) log::warn("{} does not answer; going on without it", names[i]);
+  }
+  keep_hosts(options, answers);
 }
 
 }  // namespace
@@ -226,23 +256,26 @@ int launch(LaunchOptions options, const std::vector<std::string>& command) {
   signal(SIGPIPE, SIG_IGN);
   if (options.job.empty()) options.job = random_name();
   if (options.token.empty()) options.token = random_name();
+  const bool local = is_local(options.hosts);
+  const RemoteShell shell =
+      local ? RemoteShell() : find_remote_shell(options.remote_shell, options.hosts.front().name);
   for (int restarts = 0;; ++restarts) {
     LaunchOptions attempt = options;
-    if (attempt.port == 0) attempt.port = is_local(options.hosts) ? free_port() : 29500;
-    std::optional<Process> failed;
+    if (attempt.port == 0) attempt.port = local ? free_port() : 29500;
+    std::optional<Failure> failure;
     {
       // Its end waits for the processes of other machines, which hold the port and the run.
-      Attempt running = start(attempt, command, restarts);
-      if (const Process* first = watch(running, interrupt)) failed = *first;
+      Attempt running = start(attempt, shell, command, restarts);
+      failure = watch(running, interrupt);
       running.let_go();
     }
-    if (!failed) return 0;
-    const bool hopeless =
-        failed->code == exit_user_error || failed->code == exit_interrupted || failed->code == exit_not_found;
-    if (!hopeless) log::error("{}", describe(*failed));
-    if (hopeless || interrupt.requested() || restarts == options.max_restarts) return failed->code;
-    if (!is_local(options.hosts)) drop_lost_hosts(options);
-    if (options.hosts.empty()) return failed->code;
+    if (!failure) return 0;
+    const bool hopeless = failure->code == exit_user_error || failure->code == exit_interrupted ||
+                          failure->code == exit_not_found;
+    if (!hopeless) log::error("{}", failure->what);
+    if (hopeless || restarts == options.max_restarts) return failure->code;
+    if (!local && !interrupt.requested()) drop_lost_hosts(options, shell);
+    if (options.hosts.empty() || interrupt.requested()) return failure->code;
     log::info("starting again with a world size of {} ({} of {} restarts)", processes_of(options.hosts),
               restarts + 1, options.max_restarts);
   }
