@@ -212,23 +212,6 @@ void Trainer::with_evaluation_model(const std::function<void(const Decoder&)>& u
   swap_average();
 }
 
-double Trainer::validation_loss(const std::vector<Batch>& batches) {
-  double loss = 0, labels = 0;
-  with_evaluation_model([&](const Decoder& decoder) {
-    for (size_t i = static_cast<size_t>(group().rank()); i < batches.size();
-         i += static_cast<size_t>(group().size())) {
-      const Batch& batch = batches[i];
-      loss += decoder
-                  .loss(index_tensor(batch.tokens, device_), batch_layout(batch, decoder.config(), device_),
-                        index_tensor(batch.labels, device_), 0)
-                  .plain.item<double>();
-      labels += static_cast<double>(batch.labels.size());
-    }
-  });
-  const auto sums = group().sum({loss, labels});
-  return sums[0] / sums[1];
-}
-
 // This rank's part of the optimizer's state. With local steps each rank has a complete one of its own.
 NamedTensors Trainer::own_optimizer_state() const {
   const std::string prefix = outer_optimizer_ && !group().is_first()

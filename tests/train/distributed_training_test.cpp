@@ -365,15 +365,5 @@ TEST(DistributedTraining, CompressedGradientsChangeLittle) {
   EXPECT_LT(difference, 2e-2);
 }
 
-TEST(DistributedTraining, ValidationIsSharedOut) {
-  const std::vector<Batch> batches = {random_batch(1), random_batch(2, 3), random_batch(3)};
-  Trainer alone = make_trainer({});
-  const double expected = alone.validation_loss(batches);
-  run_ranks(2, [&](ProcessGroup& group) {
-    Trainer trainer = make_trainer({}, of(group));
-    EXPECT_NEAR(trainer.validation_loss(batches), expected, 1e-6);
-  });
-}
-
 }  // namespace
 }  // namespace calque

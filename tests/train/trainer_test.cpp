@@ -9,6 +9,7 @@
 #include "calque/train/run_setup.h"
 #include "temporary_folder.h"
 #include "tiny_model.h"
+#include "train/evaluation_loss.h"
 #include "train/random_batch.h"
 
 namespace calque {
@@ -224,7 +225,8 @@ TEST(Trainer, TheAverageOfTheWeightsIsWhatIsValidatedAndSaved) {
   Trainer trainer = make_trainer(config);
   for (uint32_t i = 0; i < 5; ++i) trainer.step(random_batch(i), 1e-2);
   const auto raw = trainer.decoder().embedding->weight.detach().clone();
-  trainer.validation_loss({random_batch(9)});
+  trainer.with_evaluation_model(
+      [&](const Decoder& shown) { EXPECT_FALSE(torch::equal(raw, shown.embedding->weight)); });
   EXPECT_TRUE(torch::equal(raw, trainer.decoder().embedding->weight));  // training goes on with the raw ones
   const CheckpointContent content = trainer.snapshot(
       Tokenizer::load(std::string(CALQUE_SOURCE_FOLDER) + "/tests/golden/tokenizer/bpe.model"));
@@ -310,19 +312,14 @@ TEST(Trainer, DropoutDiffersFromStepToStepAndSeedToSeed) {
   EXPECT_NE(second_loss(1), second_loss(2));
 }
 
-TEST(Trainer, ValidationLossIsTheMeanOverAllLabelsWithoutDropoutOrSmoothing) {
+TEST(Trainer, TheEvaluationModelHasNoDropoutAndTheLossIsReportedUnsmoothed) {
   TrainConfig config;
   config.label_smoothing = 0.2;
-  Trainer dropping = make_trainer(config, 0.5), plain = make_trainer({});
-  const Batch small = random_batch(1, 2), large = random_batch(2, 9);
-  const auto loss_of = [](Trainer& trainer, const Batch& batch) { return trainer.validation_loss({batch}); };
-  EXPECT_DOUBLE_EQ(loss_of(dropping, small), loss_of(plain, small));
-  const auto labels = [](const Batch& batch) { return static_cast<double>(batch.labels.size()); };
-  EXPECT_NEAR(plain.validation_loss({small, large}),
-              (loss_of(plain, small) * labels(small) + loss_of(plain, large) * labels(large)) /
-                  (labels(small) + labels(large)),
-              1e-6);
-  EXPECT_NEAR(plain.step(small, 0).loss, loss_of(plain, small), 1e-6);  // the loss is reported unsmoothed
+  Trainer dropping = make_trainer(config, 0.5), plain = make_trainer(config);
+  const Batch batch = random_batch(1, 2);
+  const double loss = evaluation_loss(plain, {batch});
+  EXPECT_DOUBLE_EQ(evaluation_loss(dropping, {batch}), loss);
+  EXPECT_NEAR(plain.step(batch, 0).loss, loss, 1e-6);
 }
 
 TEST(Trainer, TheTrainedParametersAreCounted) {

@@ -6,6 +6,7 @@
 
 #include "calque/base/log.h"
 #include "distributed/ranks.h"
+#include "train/evaluation_loss.h"
 #include "train/small_run.h"
 
 namespace calque {
@@ -45,7 +46,7 @@ TEST_F(ValidatorTest, LossIsOfAllPairsAndSamplesGoRoundTheSentences) {
   Trainer trained = trainer();
   const ValidationResult result = validator.validate(trained, 4);
   EXPECT_DOUBLE_EQ(result.loss,
-                   trained.validation_loss(validation_batches(config_, tokenizer_, cache_).batches));
+                   evaluation_loss(trained, validation_batches(config_, tokenizer_, cache_).batches));
   EXPECT_GT(result.seconds, 0);
   EXPECT_LT(result.seconds, 3600);
   ASSERT_TRUE(result.bleu.has_value());

@@ -54,9 +54,6 @@ class Trainer {
   // After local steps, with their results: brings the ranks' weights together.
   StepResult end_round(const std::vector<StepResult>& results);
 
-  // Mean loss per label, in evaluation mode, with the EMA weights where there are any. The batches are shared
-  // out over the ranks.
-  double validation_loss(const std::vector<Batch>& batches);
   // Calls `use` with the model in evaluation mode, the EMA weights swapped in where there are any.
   void with_evaluation_model(const std::function<void(const Decoder&)>& use);
 
