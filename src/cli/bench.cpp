@@ -189,6 +189,7 @@ void add_bench_command(CLI::App& app) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::Range(1, 1024));
+  add_training_device_option(*train, options.overrides);
   add_busy_options(*train, options.train.busy, options.train.busy_nice);
   train->add_flag("--ranks", options.as_ranks,
                   "What a step costs each process, as under `calque launch`, also for a single one");

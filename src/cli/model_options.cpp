@@ -42,6 +42,16 @@ void add_device_option(CLI::App& command, std::string& device) {
       ->capture_default_str();
 }
 
+void add_training_device_option(CLI::App& command, std::vector<std::string>& overrides) {
+  command
+      .add_option_function<std::string>(
+          "--device",
+          [&overrides](const std::string& device) { overrides.push_back("train.device=" + device); },
+          "Short for train.device=DEVICE: cpu, cuda, cuda:1, mps or another that LibTorch has; auto: the "
+          "best")
+      ->type_name("DEVICE");
+}
+
 torch::Device chosen_device(const std::string& device) { return find_device(device, "--device"); }
 
 void add_decode_options(CLI::App& command, ModelOptions& options) {

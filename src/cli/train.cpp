@@ -7,6 +7,7 @@
 #include "calque/base/log.h"
 #include "calque/base/units.h"
 #include "calque/cli/command.h"
+#include "calque/cli/model_options.h"
 #include "calque/train/dry_run.h"
 #include "calque/train/overfit_check.h"
 #include "calque/train/rank_check.h"
@@ -193,6 +194,7 @@ void add_train_command(CLI::App& app) {
   command->add_option("CONFIG", options.config, "Configuration file")->type_name(wants_config);
   command->add_option("OVERRIDES", options.overrides, "Values that override the file's")
       ->type_name(wants_overrides);
+  add_training_device_option(*command, options.overrides);
   command->add_flag("--resume", options.training.resume,
                     "Continue a run that was stopped; see `calque resume`");
   command->add_flag("--fresh", options.training.fresh, "Delete the run if it exists and start again");
@@ -212,6 +214,7 @@ void add_resume_command(CLI::App& app) {
   command->add_option("RUN", options.run, "A run by its name or folder")->required()->type_name(wants_run);
   command->add_option("OVERRIDES", options.overrides, "Values to change from here on")
       ->type_name(wants_overrides);
+  add_training_device_option(*command, options.overrides);
   command->add_flag("--json", options.as_json, "Print the result as JSON");
   command->callback([] {
     const Claims claims = {{"command", "resume"},

@@ -5,6 +5,7 @@
 #include "calque/base/log.h"
 #include "calque/base/units.h"
 #include "calque/cli/command.h"
+#include "calque/cli/model_options.h"
 #include "calque/train/search_space.h"
 
 namespace calque::cli {
@@ -61,6 +62,7 @@ void add_tune_command(CLI::App& app) {
       ->type_name(wants_config);
   command->add_option("OVERRIDES", options.tune.overrides, "Values that override the file's")
       ->type_name(wants_overrides);
+  add_training_device_option(*command, options.tune.overrides);
   command
       ->add_option("--minutes", options.minutes,
                    "Training time of all trials together, in minutes or with a unit: 90s, 2h")

@@ -265,4 +265,17 @@ TEST_F(TrainCommandTest, TheSummaryIsJsonAndEventFilesAreWrittenOnRequest) {
   EXPECT_FALSE(std::filesystem::is_empty(folder_ / "runs/a/tensorboard"));
 }
 
+// Of every command that trains: short for train.device.
+TEST_F(TrainCommandTest, TheDeviceIsAnOption) {
+  const Outcome trained =
+      run_calque(folder_, "train a.yaml run=one train.steps=2 train.warmup_steps=1 --device cpu");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  for (const char* command :
+       {"train a.yaml run=two", "resume one", "tune a.yaml --steps 20", "bench train --config a.yaml"}) {
+    const Outcome refused = run_calque(folder_, command + std::string(" --device none"));
+    EXPECT_EQ(refused.code, 2) << command;
+    EXPECT_THAT(refused.err, HasSubstr("train.device=none")) << command;
+  }
+}
+
 }  // namespace calque

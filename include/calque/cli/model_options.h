@@ -21,6 +21,8 @@ struct ModelOptions {
 void add_decode_options(CLI::App& command, ModelOptions& options);
 void add_thread_options(CLI::App& command, ModelOptions& options);  // and precision and device
 void add_device_option(CLI::App& command, std::string& device);
+// --device of commands with a configuration: an override. Called after `overrides` was added as an option.
+void add_training_device_option(CLI::App& command, std::vector<std::string>& overrides);
 torch::Device chosen_device(const std::string& device);  // what --device names
 
 // Flags override the run's `decode` section.
