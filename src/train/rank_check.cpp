@@ -24,8 +24,7 @@ Claims settings(const RunConfig& config) {
 // The others compute the same bits with any number of threads.
 bool bits_depend_on_threads(const RunConfig& config) {
   const ModelConfig& model = config.model;
-  return config.train.precision != Precision::float32 || model.norm != NormKind::rms || model.bias ||
-         model.qkv_bias;
+  return model.norm != NormKind::rms || model.bias || model.qkv_bias;
 }
 
 }  // namespace
