@@ -5,6 +5,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -75,7 +77,7 @@ class ConnectionExchange : public Exchange, public std::enable_shared_from_this<
   void on_gone(std::function<void()> call) override {
     std::unique_lock lock(mutex_);
     if (!gone_) {
-      when_gone_ = std::move(call);
+      when_gone_.push_back(std::move(call));
       return;
     }
     lock.unlock();
@@ -84,16 +86,16 @@ class ConnectionExchange : public Exchange, public std::enable_shared_from_this<
 
   // By the connection: the client has left, or the answer is complete.
   void leave(bool client_left) {
-    std::function<void()> call;
+    std::vector<std::function<void()>> calls;
     {
       const std::lock_guard lock(mutex_);
       if (!connection_) return;
       connection_.reset();
       gone_ = client_left;
-      call = std::move(when_gone_);
-      when_gone_ = nullptr;
+      calls = std::exchange(when_gone_, {});
     }
-    if (client_left && call) call();
+    if (!client_left) return;
+    for (const auto& call : calls) call();
   }
 
  private:
@@ -110,7 +112,7 @@ class ConnectionExchange : public Exchange, public std::enable_shared_from_this<
   std::mutex mutex_;
   std::shared_ptr<Connection> connection_;
   const HttpRequest request_;
-  std::function<void()> when_gone_;
+  std::vector<std::function<void()>> when_gone_;
   bool gone_ = false;
 };
 

@@ -97,6 +97,17 @@ TEST(HttpServer, AReaderThatStopsIsCutHoweverMuchIsLeft) {
   EXPECT_EQ(gone.get_future().wait_for(std::chrono::seconds(5)), std::future_status::ready);
 }
 
+TEST(HttpServer, EverybodyWhoAskedIsToldThatTheClientHasLeft) {
+  std::promise<void> first, second;
+  RunningServer server({}, [&](const std::shared_ptr<Exchange>& exchange) {
+    exchange->on_gone([&] { first.set_value(); });
+    exchange->on_gone([&] { second.set_value(); });
+  });
+  server.connect().close();
+  for (std::promise<void>* one : {&first, &second})
+    EXPECT_EQ(one->get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
+}
+
 TEST(HttpServer, ALaterChunkReplacesAnUnsentOneOfTheSameKey) {
   const std::string long_one(50 << 20, 'a');
   RunningServer server({}, [&](const std::shared_ptr<Exchange>& exchange) {

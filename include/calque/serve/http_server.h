@@ -21,7 +21,8 @@ struct HttpRequest {
   std::map<std::string, std::string> query;    // decoded
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;
-  std::string client;  // its address
+  std::string client;                                                              // its address
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();  // when it had arrived
 
   const std::string& header(const std::string& name) const;  // empty where there is none
 };
@@ -46,6 +47,7 @@ class Exchange {
   virtual void send(std::string chunk, const std::string& key = "") = 0;
   virtual void end_stream() = 0;
   // Called once, at once if it has happened already, when the client has left before the answer was complete.
+  // Each further call is made too.
   virtual void on_gone(std::function<void()> call) = 0;
 };
 using HttpHandler = std::function<void(std::shared_ptr<Exchange>)>;
