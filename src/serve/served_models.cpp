@@ -48,6 +48,7 @@ void ServedModels::add(const std::string& run_or_checkpoint) {
   model.precision = precisions_.front();
   order_.push_back(name);
   Entry& entry = entries_[name];
+  entry.number = next_number_++;
   entry.source = std::move(source);
   entry.loaded[precisions_.front()] = std::move(model);
   to_load_.emplace_back(name, precisions_.front());
@@ -143,6 +144,7 @@ void ServedModels::load(const std::string& name, WeightPrecision precision) {
   const auto found = entries_.find(name);
   if (found == entries_.end()) return;  // removed meanwhile
   const ModelSource source = found->second.source;
+  const int64_t number = found->second.number;
   lock.unlock();
   std::shared_ptr<Translator> translator;
   std::string error;
@@ -158,7 +160,7 @@ void ServedModels::load(const std::string& name, WeightPrecision precision) {
   }
   lock.lock();
   const auto still = entries_.find(name);
-  if (still == entries_.end()) return;
+  if (still == entries_.end() || still->second.number != number) return;
   ServedModel& model = still->second.loaded[precision];
   model.state = translator ? ModelState::ready : ModelState::failed;
   model.error = error;

@@ -65,6 +65,7 @@ class ServedModels {
 
  private:
   struct Entry {
+    int64_t number = 0;  // another one for a model that was removed and added again
     ModelSource source;
     std::map<WeightPrecision, ServedModel> loaded;
   };
@@ -79,6 +80,7 @@ class ServedModels {
   std::condition_variable changed_;
   std::vector<std::string> order_;
   std::map<std::string, Entry> entries_;
+  int64_t next_number_ = 0;
   std::deque<std::pair<std::string, WeightPrecision>> to_load_;
   bool stopping_ = false;
   SharedModels shared_;  // used by the thread alone
