@@ -158,11 +158,12 @@ void replace_part(const Translator& translator, Translation& translation, Forced
 
 void force_terms(const Glossary& glossary, const Translator& translator,
                  std::vector<Translation>& translations, const TranslateLines& translate,
-                 const std::string& prefix) {
+                 const std::string& prefix, const std::function<void()>& check) {
   std::vector<Forced> left;
   for (size_t line = 0; line < translations.size(); ++line) {
     const Translation& one = translations[line];
     for (size_t part = 0; part < one.sources.size(); ++part) {
+      check();
       const Hypothesis& hypothesis = one.best.front().parts[part];
       if (hypothesis.is_copied()) continue;
       auto terms = glossary.terms_in(one.sources[part]);
@@ -175,6 +176,7 @@ void force_terms(const Glossary& glossary, const Translator& translator,
     std::vector<std::string> sources, prefixes;
     std::vector<Forced> next;
     for (Forced& one : left) {
+      check();
       std::optional<std::string> forced;
       while (!forced) {  // a term that does not fit is left out
         const auto term = take_missing(translator, one);

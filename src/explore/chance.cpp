@@ -31,6 +31,7 @@ HeadSamples sample_heads(const ExperimentOptions& options) {
   const Tensor queries = torch::stack({between, t * means[0], t * means[1]});
   HeadSamples all;
   for (int64_t i = 0; i < samples; ++i) {
+    options.check();
     Tensor keys = means + std::sqrt(alpha) * torch::randn({n, n}, random, torch::kFloat64);
     keys[0] += std::sqrt(length_variance) * torch::randn({1}, random, torch::kFloat64) * means[0];
     const Tensor output =
@@ -195,6 +196,7 @@ ExperimentResult scale_experiment(const ExperimentOptions& options) {
   for (int64_t d = 1; d <= 1024; d *= 2) {
     std::vector<double> products, shifted;
     for (int64_t left = samples; left > 0; left -= 2000) {
+      options.check();
       const int64_t count = std::min<int64_t>(2000, left);
       const Tensor q = torch::randn({count, d}, random, torch::kFloat64),
                    k = torch::randn({count, d}, random, torch::kFloat64);
@@ -214,6 +216,7 @@ ExperimentResult scale_experiment(const ExperimentOptions& options) {
     double entropies[2] = {0, 0}, traces[2] = {0, 0};
     constexpr int64_t draws = 200;
     for (int64_t draw = 0; draw < draws; ++draw) {
+      options.check();
       const Tensor q = torch::randn({1, d}, random, torch::kFloat64),
                    keys = torch::randn({n, d}, random, torch::kFloat64);
       for (const int which : {0, 1}) {

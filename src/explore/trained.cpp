@@ -54,7 +54,8 @@ double bleu_of(const Translator& translator, const TestSet& test) {
 
 // Statistics of every head's attention weights over all rows of the pairs.
 std::vector<HeadFacts> analyse_heads(const Decoder& decoder, const SequenceFormat& format,
-                                     const std::vector<TokenPair>& pairs) {
+                                     const std::vector<TokenPair>& pairs,
+                                     const std::function<void()>& check) {
   const torch::NoGradGuard no_gradients;
   const ModelConfig& c = decoder.config();
   std::vector<HeadFacts> heads;
@@ -64,6 +65,7 @@ std::vector<HeadFacts> analyse_heads(const Decoder& decoder, const SequenceForma
   std::vector<double> rows(static_cast<size_t>(c.layers), 0.0);
   std::vector<std::vector<double>> by_offset(heads.size(), std::vector<double>(offsets_tried, 0.0));
   for (const TokenPair& pair : pairs) {
+    check();
     Batch batch;
     batch.add(format, pair.source, pair.target);
     const Layout layout = batch_layout(batch, c);
@@ -158,11 +160,12 @@ ExperimentResult trained_experiment(const ExperimentOptions& options) {
   if (pairs.empty())
     throw UserError(fmt::format("{}: all pairs are longer than the model's context", options.model));
   const ModelConfig& c = decoder.config();
-  auto heads = analyse_heads(decoder, translator->format(), pairs);
+  auto heads = analyse_heads(decoder, translator->format(), pairs, options.check);
   const double loss = mean_loss(decoder, translator->format(), pairs),
                bleu = translated > 0 ? bleu_of(*translator, few) : 0;
   Progress progress("removing heads", static_cast<int64_t>(heads.size()), "heads");
   for (HeadFacts& head : heads) {
+    options.check();
     const Hook hook = without_head(c, head);
     head.loss = mean_loss(decoder, translator->format(), pairs, &hook) - loss;
     translator->set_hook(&hook);

@@ -1,9 +1,9 @@
 // The routes that look into a translation (attention, alternatives) or score it.
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 
 #include "api_json.h"
+#include "background.h"
 #include "calque/base/unicode.h"
 #include "calque/data/batch.h"
 #include "calque/decode/attention_map.h"
@@ -105,7 +105,7 @@ void Api::alternatives(const Shared& exchange, const Parameters&) {
   greedy->split_tokens = 1'000'000;
   greedy->split_sentences = false;
   task.decode = greedy;
-  task.deadline = std::chrono::steady_clock::now() + options_.timeout;
+  task.deadline = deadline_of(exchange);
   std::vector<double> probabilities;
   for (size_t i = 0; i < next.tokens.size(); ++i) {
     if (next.tokens[i] < 0 || next.tokens[i] == translator.format().end) continue;
@@ -115,7 +115,7 @@ void Api::alternatives(const Shared& exchange, const Parameters&) {
     task.prefixes.push_back(tokenizer.decode(begin));
     probabilities.push_back(std::exp(static_cast<double>(next.log_probabilities[i])));
   }
-  const auto translations = engine_.translate(std::move(task));
+  const auto translations = engine_.translate(std::move(task), check_of(exchange));
   exchange->respond(
       {200, json_text(json_of(AlternativesAnswer{words_after(prefix, translations, probabilities)}))});
 }
@@ -125,7 +125,8 @@ void Api::evaluate(const Shared& exchange, const Parameters&) {
   JsonReader body(exchange->request().body);
   const std::string name = body.text("model"), precision = body.text("precision");
   auto sources = body.texts("source");
-  const auto references = body.texts("reference"), hypotheses = body.texts("hypothesis");
+  const auto references = body.texts("reference");
+  auto hypotheses = body.texts("hypothesis");
   body.finish();
   if (references.empty()) throw ApiError(400, "reference is missing", "reference");
   const size_t count = hypotheses.empty() ? sources.size() : hypotheses.size();
@@ -138,31 +139,31 @@ void Api::evaluate(const Shared& exchange, const Parameters&) {
     throw ApiError(413, fmt::format("at most {} texts per request", options_.max_texts), "reference");
   check_lines(references, "reference");
   check_lines(hypotheses, "hypothesis");
-  const auto deadline = std::chrono::steady_clock::now() + options_.timeout;
-  const auto score = [this, exchange, references, deadline](const std::vector<std::string>& translations) {
-    const auto gone = std::make_shared<std::atomic<bool>>(false);
-    exchange->on_gone([gone] { *gone = true; });
-    answer_in_background(exchange, [=, this] {
-      ScoredText text{translations, {}};
-      for (const std::string& reference : references) text.references.push_back({reference});
+  background_->check_room(exchange->request().client);
+  const auto text = std::make_shared<ScoredText>();
+  for (const std::string& reference : references) text->references.push_back({reference});
+  const auto score = [this, exchange, text](std::vector<std::string> translations) {
+    text->hypotheses = std::move(translations);
+    answer_in_background(exchange, [exchange, text](const Check& check) {
       ScoringOptions scoring;
       scoring.resamples = 0;
-      scoring.check = [&] { check_wanted(*gone, deadline); };
-      const TextScores scores = score_text(text, scoring);
-      exchange->respond({200, json_text(json_of(EvaluationAnswer{
-                                  scores.sentences, translations, metric_answer(scores, "bleu"),
-                                  metric_answer(scores, "chrf"), metric_answer(scores, "ter")}))});
+      scoring.check = check;
+      const TextScores scores = score_text(*text, scoring);
+      exchange->respond(
+          {200, json_text(json_of(EvaluationAnswer{
+                    scores.sentences, std::move(text->hypotheses), metric_answer(scores, "bleu"),
+                    metric_answer(scores, "chrf"), metric_answer(scores, "ter")}))});
     });
   };
-  if (!hypotheses.empty()) return score(hypotheses);
+  if (!hypotheses.empty()) return score(std::move(hypotheses));
   auto call = std::make_shared<TranslateCall>();
   call->texts = std::move(sources);
   call->model = ready_model(name, precision);
   call->decode = std::make_shared<DecodeConfig>(call->model.translator->config());
-  start(exchange, call, [score](const std::vector<TextAnswer>& translations) {
+  start(exchange, call, [score](std::vector<TextAnswer> translations) {
     std::vector<std::string> texts;
-    for (const TextAnswer& one : translations) texts.push_back(one.text);
-    score(texts);
+    for (TextAnswer& one : translations) texts.push_back(std::move(one.text));
+    score(std::move(texts));
   });
 }
 

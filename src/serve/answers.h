@@ -140,6 +140,7 @@ struct CandidateAnswer {
   std::string text;
   double score = 0, log_probability = 0;
   bool complete = true;
+  std::optional<std::vector<std::string>> parts = {};
 };
 template <class Visitor>
 void members(const CandidateAnswer& one, Visitor& visit) {
@@ -147,6 +148,7 @@ void members(const CandidateAnswer& one, Visitor& visit) {
   visit("score", one.score, "the sum over all lines, after the length penalty");
   visit("log_probability", one.log_probability, "the sum over all lines");
   visit("complete", one.complete, "false: a part was cut off at the length limit");
+  visit("parts", one.parts, "where the request asks for words: of each of `segments`, this candidate's text");
 }
 
 struct TextAnswer {

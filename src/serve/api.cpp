@@ -1,15 +1,10 @@
 #include "calque/serve/api.h"
 
-#include <ATen/Parallel.h>
-#include <omp.h>
-
 #include <algorithm>
-#include <boost/asio/ip/address.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/thread_pool.hpp>
 #include <sstream>
 
 #include "api_json.h"
+#include "background.h"
 #include "calque/base/error.h"
 #include "calque/base/log.h"
 #include "calque/base/text.h"
@@ -18,41 +13,6 @@
 namespace calque {
 
 using nlohmann::json;
-
-namespace {
-
-// Takes as long whatever the texts are.
-bool equal_in_constant_time(const std::string& a, const std::string& b) {
-  unsigned different = static_cast<unsigned>(a.size() ^ b.size());
-  for (size_t i = 0; i < a.size(); ++i)
-    different |= static_cast<unsigned>(a[i] ^ b[b.empty() ? 0 : i % b.size()]);
-  return different == 0;
-}
-
-std::string host_name(const std::string& header) {
-  if (header.starts_with('[')) return header.substr(1, header.find(']') - 1);
-  return header.substr(0, header.rfind(':') == header.find(':') ? header.find(':') : std::string::npos);
-}
-
-// The token as each kind of client sends it.
-std::string given_token(const HttpRequest& request) {
-  const std::string& header = request.header("authorization");
-  for (const std::string_view scheme : {"bearer ", "deepl-auth-key "}) {  // in any case (RFC 9110)
-    if (lower_ascii(header.substr(0, scheme.size())) == scheme) return header.substr(scheme.size());
-  }
-  if (request.path == "/translate" || request.path == "/detect" || request.path == "/translate_file") {
-    const json body =
-        json::parse(request.body, nullptr, false);  // LibreTranslate's clients send it in the body
-    if (body.is_object() && body.contains("api_key") && body["api_key"].is_string())
-      return body["api_key"].get<std::string>();
-    const auto form = form_fields(request);
-    const auto found = form.find("api_key");
-    if (found != form.end()) return found->second;
-  }
-  return "";
-}
-
-}  // namespace
 
 std::vector<std::string> parts_of_path(const std::string& path) {
   std::vector<std::string> parts;
@@ -66,10 +26,6 @@ std::string json_text(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-struct Api::Background {
-  boost::asio::thread_pool threads{2};
-};
-
 Api::Api(Engine& engine, ServedModels& models, ApiOptions options)
     : engine_(engine),
       models_(models),
@@ -80,29 +36,7 @@ Api::Api(Engine& engine, ServedModels& models, ApiOptions options)
 Api::~Api() {
   stopping_ = true;
   engine_.stop();  // it calls back
-  background_->threads.join();
-}
-
-// Who may call: DNS rebinding and pages of other sites are refused, then the token is checked.
-void Api::check_caller(const HttpRequest& request, const Route& route) const {
-  const std::string host = host_name(request.header("host"));
-  boost::system::error_code not_an_address;
-  boost::asio::ip::make_address(host, not_an_address);
-  const auto lists = [](const std::vector<std::string>& list, const std::string& one) {
-    return std::find(list.begin(), list.end(), one) != list.end();
-  };
-  if (not_an_address && host != "localhost" && !lists(options_.allowed_hosts, host))
-    throw ApiError(
-        403, fmt::format("the host name \"{}\" is not served here; see --allow-host", shorten(host, 60)));
-  const std::string& origin = request.header("origin");
-  const size_t scheme = origin.find("://");
-  const bool same_origin = scheme != std::string::npos && origin.substr(scheme + 3) == request.header("host");
-  if (!origin.empty() && !same_origin && !lists(options_.cors_origins, origin))
-    throw ApiError(403, "pages of other sites may not call this server; see --cors");
-  if (!route.is_open && !options_.token.empty() &&
-      !equal_in_constant_time(given_token(request), options_.token))
-    throw ApiError(unknown_caller_status(route.path),
-                   "the token is missing or wrong: Authorization: Bearer TOKEN");
+  background_->join();
 }
 
 const Api::Route& Api::find_route(const HttpRequest& request, Parameters& parameters) const {
@@ -208,15 +142,19 @@ void Api::handle(const std::shared_ptr<Exchange>& given) {
 
 void Api::run(const Shared& exchange, const Route& route, const Parameters& parameters) {
   if (!route.in_background) return (this->*route.call)(exchange, parameters);
-  if (waiting_in_background_ >= max_in_background) throw QueueFull("too many requests are waiting");
-  answer_in_background(exchange,
-                       [this, exchange, &route, parameters] { (this->*route.call)(exchange, parameters); });
+  answer_in_background(exchange, [this, exchange, &route, parameters](const Check&) {
+    (this->*route.call)(exchange, parameters);
+  });
 }
 
-void Api::answer_in_background(const Shared& exchange, std::function<void()> work) {
-  in_background([this, exchange, work = std::move(work)] {
+// By turns, unless nobody waits for the answer any more when its turn comes.
+void Api::answer_in_background(const Shared& exchange, std::function<void(const Check& check)> work) {
+  const std::string& client = exchange->request().client;
+  background_->check_room(client);
+  background_->add(client, [this, exchange, check = check_of(exchange), work = std::move(work)] {
     try {
-      work();
+      check();
+      work(check);
     } catch (const ClientLeft&) {  // nobody is there to be answered
     } catch (...) {
       answer_error(exchange, std::current_exception());
@@ -224,14 +162,18 @@ void Api::answer_in_background(const Shared& exchange, std::function<void()> wor
   });
 }
 
-void Api::in_background(std::function<void()> work) {
-  ++waiting_in_background_;
-  boost::asio::post(background_->threads, [this, work = std::move(work)] {
-    at::get_num_threads();   // whose first call would set the next line back
-    omp_set_num_threads(1);  // of this thread: translating goes on meanwhile
-    work();
-    --waiting_in_background_;
-  });
+std::chrono::steady_clock::time_point Api::deadline_of(const Shared& exchange) const {
+  return exchange->request().begin + options_.timeout;
+}
+
+Check Api::check_of(const Shared& exchange) const {
+  const auto gone = std::make_shared<std::atomic<bool>>(false);
+  exchange->on_gone([gone] { *gone = true; });
+  return [this, gone, deadline = deadline_of(exchange)] {
+    if (*gone) throw ClientLeft();
+    if (stopping_) throw ApiError(503, "the server has stopped");
+    if (std::chrono::steady_clock::now() > deadline) throw TimeOver("the request took too long");
+  };
 }
 
 void Api::answer_error(const Shared& exchange, std::exception_ptr error) {
@@ -239,7 +181,8 @@ void Api::answer_error(const Shared& exchange, std::exception_ptr error) {
   const ErrorAnswer answer = error_answer(error, path);
   std::vector<std::pair<std::string, std::string>> headers;
   if (!answer.allow.empty()) headers.emplace_back("Allow", answer.allow);
-  if (answer.status == 429 || answer.status == 503) headers.emplace_back("Retry-After", "1");
+  if (answer.status == 429 || (answer.status == 503 && !answer.is_lasting))
+    headers.emplace_back("Retry-After", "1");
   if (answer.status == 401) headers.emplace_back("WWW-Authenticate", "Bearer");
   exchange->respond({answer.status, answer.body(path), "application/json", headers});
 }
@@ -267,8 +210,11 @@ ServedModel Api::ready_model(const std::string& name, const std::string& precisi
                    fmt::format("model {}: not served here{}", shorten(name, 60), did_you_mean(name, known)),
                    "model");
   }
-  if (model->state == ModelState::failed)
-    throw ApiError(503, fmt::format("model {}: {}", model->name, model->error), "model");
+  if (model->state == ModelState::failed) {
+    ApiError error(503, fmt::format("model {}: {}", model->name, model->error), "model");
+    error.is_lasting = true;
+    throw error;
+  }
   if (model->state == ModelState::loading)
     throw ApiError(503, fmt::format("model {} is still loading", model->name), "model");
   return *model;

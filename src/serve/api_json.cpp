@@ -132,11 +132,17 @@ std::vector<TokenAnswer> scored_tokens(const Tokenizer& tokenizer, const Hypothe
 
 }  // namespace
 
+std::string part_text(const Translator& translator, const std::string& source, const Hypothesis& part) {
+  return part.is_copied() ? source : clean_text(translator.tokenizer().decode(part.tokens));
+}
+
 void add_segments(std::vector<SegmentAnswer>& segments, int64_t line, const Translator& translator,
-                  const Translation& translation, const TextOptions& options) {
+                  const Translation& translation, const TextOptions& options, size_t& weights_left,
+                  const Check& check) {
   const Tokenizer& tokenizer = translator.tokenizer();
   const TranslatedText& best = translation.best.front();
   for (size_t i = 0; i < best.parts.size(); ++i) {
+    check();
     const Hypothesis& part = best.parts[i];
     SegmentAnswer segment;
     segment.line = line;
@@ -144,7 +150,7 @@ void add_segments(std::vector<SegmentAnswer>& segments, int64_t line, const Tran
     segment.looped = translation.looped;
     segment.copied = part.is_copied();
     segment.complete = part.ended;
-    segment.text = segment.copied ? segment.source : clean_text(tokenizer.decode(part.tokens));
+    segment.text = part_text(translator, segment.source, part);
     const auto source_tokens =
         options.words || options.attention ? tokenizer.encode(segment.source) : std::vector<int32_t>{};
     if (options.words)
@@ -152,10 +158,12 @@ void add_segments(std::vector<SegmentAnswer>& segments, int64_t line, const Tran
           segment.copied ? std::vector<WordAnswer>{{segment.text, 1.0}} : scored_words(tokenizer, part);
     if (options.scores) segment.tokens = scored_tokens(tokenizer, part);
     if (options.words || options.attention) segment.source_words = words_of(tokenizer, source_tokens).words;
-    if (options.attention && !segment.copied)
+    if (options.attention && !segment.copied && weights_left > 0) {
       segment.attention =
           map_attention(translator.decoder(), tokenizer, translator.format(), source_tokens, part.tokens)
               .weights;
+      weights_left -= std::min(weights_left, segment.attention->size() * segment.source_words->size());
+    }
     segments.push_back(std::move(segment));
   }
 }

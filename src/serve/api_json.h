@@ -26,6 +26,9 @@ Fields request_decode_fields(DecodeConfig& config);
 // NAME.filename.
 std::map<std::string, std::string> form_fields(const HttpRequest& request);
 
+// The token as each kind of client sends it; empty: there is none.
+std::string given_token(const HttpRequest& request);
+
 // A body as JSON, or a form with the same names.
 nlohmann::json body_of(const HttpRequest& request);
 
@@ -38,8 +41,13 @@ struct TextOptions {
   bool words = false, scores = false, attention = false;
 };
 
-// One line's part of an answer: its segments.
+// A part's translation.
+std::string part_text(const Translator& translator, const std::string& source, const Hypothesis& part);
+
+// One line's part of an answer: its segments. Attention maps are added as long as `weights_left` lasts, which
+// is how many weights the rest of the answer may have.
 void add_segments(std::vector<SegmentAnswer>& segments, int64_t line, const Translator& translator,
-                  const Translation& translation, const TextOptions& options);
+                  const Translation& translation, const TextOptions& options, size_t& weights_left,
+                  const Check& check);
 
 }  // namespace calque

@@ -15,7 +15,7 @@ namespace {
 DeeplGlossary glossary_answer(const StoredGlossary& glossary) {
   DeeplGlossary answer{glossary.id, glossary.name};
   answer.creation_time = fmt::format("{:%Y-%m-%dT%H:%M:%S}.000000Z", fmt::gmtime(glossary.created));
-  answer.entry_count = static_cast<int64_t>(glossary.terms.size());
+  answer.entry_count = static_cast<int64_t>(glossary.terms->size());
   return answer;
 }
 
@@ -41,21 +41,22 @@ StoredGlossary known_glossary(const GlossaryStore& store, const std::string& id)
   return *found;
 }
 
-// Of `glossary_id`, or of all `glossary_ids`. Where several have the same term, the first one's counts.
-std::vector<Glossary::Term> wanted_terms(JsonReader& body, const GlossaryStore& store) {
+// `glossary_id`, or all `glossary_ids`. Where several have the same term, the first one's counts.
+std::vector<StoredGlossary> wanted_glossaries(JsonReader& body, const GlossaryStore& store) {
   std::vector<std::string> ids = listed(body, "glossary_ids");
   if (const std::string id = body.text("glossary_id"); !id.empty()) {
     if (!ids.empty()) throw ApiError(400, "glossary_id cannot be combined with glossary_ids", "glossary_ids");
     ids.push_back(id);
   }
-  std::vector<Glossary::Term> terms;
+  std::vector<StoredGlossary> all;
+  size_t terms = 0;
   for (const std::string& id : ids) {
-    const StoredGlossary glossary = known_glossary(store, id);
-    terms.insert(terms.end(), glossary.terms.begin(), glossary.terms.end());
-    if (terms.size() > max_glossary_terms)
+    all.push_back(known_glossary(store, id));
+    terms += all.back().terms->size();
+    if (terms > max_glossary_terms)
       throw ApiError(413, fmt::format("glossary_ids: at most {} terms", max_glossary_terms), "glossary_ids");
   }
-  return terms;
+  return all;
 }
 
 // Where sentences may go on over line ends, each text is one line.
@@ -78,7 +79,13 @@ void Api::deepl(const Shared& exchange, const Parameters&) {
     throw ApiError(400, "tag_handling: expected html or xml", "tag_handling");
   if (split != "0" && split != "1" && split != "nonewlines")
     throw ApiError(400, "split_sentences: expected 0, 1 or nonewlines", "split_sentences");
-  call->glossary = Glossary(wanted_terms(body, glossaries_));
+  const auto glossaries = wanted_glossaries(body, glossaries_);
+  if (glossaries.size() == 1) {
+    call->glossary = glossaries.front().glossary;
+  } else {
+    for (const StoredGlossary& one : glossaries)
+      call->terms.insert(call->terms.end(), one.terms->begin(), one.terms->end());
+  }
   if (!handling.empty()) {
     call->add_markup({handling == "html", tag_names(body, "splitting_tags"), tag_names(body, "ignore_tags")});
   } else if (split != "1") {
@@ -117,8 +124,10 @@ void Api::deepl_add_glossary(const Shared& exchange, const Parameters&) {
     throw ApiError(400, "glossaries are from French (fr) into English (en)", "source_lang");
   if (format != "tsv" && format != "csv")
     throw ApiError(400, "entries_format: expected tsv or csv", "entries_format");
-  const auto terms = parse_terms(body.required_text("entries"), format == "tsv" ? '\t' : ',');
-  exchange->respond({201, json_text(json_of(glossary_answer(glossaries_.add(name, terms))))});
+  if (name.size() > max_term_bytes)
+    throw ApiError(413, fmt::format("name: at most {} bytes", max_term_bytes), "name");
+  auto terms = parse_terms(body.required_text("entries"), format == "tsv" ? '\t' : ',');
+  exchange->respond({201, json_text(json_of(glossary_answer(glossaries_.add(name, std::move(terms)))))});
 }
 
 void Api::deepl_list_glossaries(const Shared& exchange, const Parameters&) {
@@ -134,7 +143,8 @@ void Api::deepl_show_glossary(const Shared& exchange, const Parameters& paramete
 
 void Api::deepl_glossary_entries(const Shared& exchange, const Parameters& parameters) {
   std::string lines;
-  for (const Glossary::Term& term : known_glossary(glossaries_, parameters.at("id")).terms)
+  const StoredGlossary glossary = known_glossary(glossaries_, parameters.at("id"));
+  for (const Glossary::Term& term : *glossary.terms)
     lines += (lines.empty() ? "" : "\n") + term.source + "\t" + term.target;
   exchange->respond({200, lines, "text/tab-separated-values; charset=utf-8"});
 }

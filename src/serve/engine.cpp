@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <list>
 
 #include "calque/base/error.h"
@@ -16,6 +17,8 @@ using Clock = std::chrono::steady_clock;
 constexpr auto model_quantum = std::chrono::milliseconds(100);
 // A task's progress is passed on this often at most: a text so far costs more the longer it is.
 constexpr auto progress_interval = std::chrono::milliseconds(25);
+// How often a caller that waits looks whether it still has to.
+constexpr auto check_interval = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -106,24 +109,32 @@ void Engine::cancel(int64_t task) {
   const std::lock_guard wait_for_calls(flow->calling);
 }
 
-std::vector<Translation> Engine::translate(TranslationTask task) {
-  std::vector<Translation> all(task.lines.size());
-  std::mutex mutex;
-  std::condition_variable done;
-  bool has_ended = false;
-  std::exception_ptr failure;
-  task.line_done = [&](size_t line, const Translation& translation) { all[line] = translation; };
-  task.ended = [&](std::exception_ptr error) {
-    const std::lock_guard lock(mutex);
-    has_ended = true;
-    failure = error;
-    done.notify_all();
+std::vector<Translation> Engine::translate(TranslationTask task, const std::function<void()>& check) {
+  // Shared with the task, which may be ending while it is cancelled here.
+  struct Answer {
+    std::vector<Translation> lines;
+    std::promise<void> ended;
   };
-  submit(std::move(task));
-  std::unique_lock lock(mutex);
-  done.wait(lock, [&] { return has_ended; });
-  if (failure) std::rethrow_exception(failure);
-  return all;
+  const auto answer = std::make_shared<Answer>();
+  answer->lines.resize(task.lines.size());
+  task.line_done = [answer](size_t line, const Translation& translation) {
+    answer->lines[line] = translation;
+  };
+  task.ended = [answer](std::exception_ptr error) {
+    error ? answer->ended.set_exception(error) : answer->ended.set_value();
+  };
+  auto ended = answer->ended.get_future();
+  const int64_t id = submit(std::move(task));
+  while (ended.wait_for(check_interval) != std::future_status::ready) {
+    try {
+      check();
+    } catch (...) {
+      cancel(id);
+      throw;
+    }
+  }
+  ended.get();
+  return std::move(answer->lines);
 }
 
 EngineCounts Engine::counts() const {

@@ -140,7 +140,7 @@ ErrorAnswer error_answer(std::exception_ptr error, const std::string& path) {
   try {
     std::rethrow_exception(error);
   } catch (const ApiError& api) {
-    return {api.status, api.what(), api.field, api.allow};
+    return {api.status, api.what(), api.field, api.allow, api.is_lasting};
   } catch (const QueueFull& full) {
     return {429, std::string("the server is busy: ") + full.what()};
   } catch (const TimeOver& over) {

@@ -23,8 +23,9 @@ int unknown_caller_status(const std::string& path);  // 401; DeepL's clients exp
 struct ErrorAnswer {
   int status = 500;
   std::string message = "it failed";
-  std::string field = {};  // of the request
-  std::string allow = {};  // of status 405: the methods that the address takes
+  std::string field = {};   // of the request
+  std::string allow = {};   // of status 405: the methods that the address takes
+  bool is_lasting = false;  // of status 503: trying again does not help
 
   std::string body(const std::string& path) const;  // JSON
 };

@@ -71,10 +71,19 @@ std::vector<Glossary::Term> parse_terms(const std::string& text, char separator)
 }
 
 StoredGlossary GlossaryStore::add(const std::string& name, std::vector<Glossary::Term> terms) {
+  StoredGlossary added{random_id(), name, std::time(nullptr)};
+  for (const Glossary::Term& term : terms) added.term_bytes += term.source.size() + term.target.size();
+  added.glossary = std::make_shared<const Glossary>(terms);
+  added.terms = std::make_shared<const std::vector<Glossary::Term>>(std::move(terms));
   const std::lock_guard lock(mutex_);
-  if (all_.size() == max_glossaries) all_.erase(all_.begin());
-  all_.push_back({random_id(), name, std::time(nullptr), std::move(terms)});
-  return all_.back();
+  size_t bytes = added.term_bytes;
+  for (const StoredGlossary& one : all_) bytes += one.term_bytes;
+  while (!all_.empty() && (all_.size() >= max_glossaries || bytes > max_stored_term_bytes)) {
+    bytes -= all_.front().term_bytes;
+    all_.erase(all_.begin());
+  }
+  all_.push_back(added);
+  return added;
 }
 
 std::optional<StoredGlossary> GlossaryStore::find(const std::string& id) const {

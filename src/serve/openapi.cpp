@@ -31,7 +31,7 @@ const char* meaning_of(int status) {
     case 431:
       return "the request's header is too large";
     case 503:
-      return "the model is not loaded: try again after Retry-After seconds";
+      return "the model is not loaded: try again after Retry-After seconds, if the answer has that";
     case 504:
       return "the request took too long";
     default:

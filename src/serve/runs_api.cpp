@@ -33,7 +33,9 @@ HttpResponse report_page(const fs::path& file) {
           {{"Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox"}}};
 }
 
-// The most that a page may ask for: draws of 20,000 keys take a second.
+// The most that a page may ask for: each draw of n keys has n² numbers, and these take a few seconds.
+constexpr double max_numbers = 250'000'000;
+
 double highest(const std::string& name, double value) {
   if (name == "samples") return 50'000;
   if (name == "sentences" || name == "bleu") return 100;
@@ -52,6 +54,29 @@ ParameterAnswer parameter_answer(const std::string& name, const ExperimentParame
   answer.is_logarithmic = is_small || name == "samples";
   answer.meaning = parameter.meaning;
   return answer;
+}
+
+// What a request sets, as `calque explore --set` takes it.
+std::vector<std::string> set_parameters(const Experiment& experiment, const json& given) {
+  if (!given.is_object()) throw ApiError(400, "parameters: expected an object", "parameters");
+  std::map<std::string, double> values;
+  for (const auto& [name, parameter] : experiment.parameters) values[name] = parameter.value;
+  std::vector<std::string> set;
+  for (const auto& [name, value] : given.items()) {
+    if (!value.is_number()) throw ApiError(400, name + ": expected a number", "parameters");
+    const auto known = experiment.parameters.find(name);
+    if (known != experiment.parameters.end() && value.get<double>() > highest(name, known->second.value))
+      throw ApiError(400, fmt::format("{}: at most {:g}", name, highest(name, known->second.value)),
+                     "parameters");
+    values[name] = value.get<double>();
+    set.push_back(fmt::format("{}={}", name, value.dump()));
+  }
+  if (experiment.parameters.contains("samples") && experiment.parameters.contains("n") &&
+      values["samples"] * values["n"] * values["n"] > max_numbers)
+    throw ApiError(400,
+                   fmt::format("samples × n²: at most {}", format_count(static_cast<int64_t>(max_numbers))),
+                   "parameters");
+  return set;
 }
 
 }  // namespace
@@ -123,18 +148,8 @@ void Api::show_experiment(const Shared& exchange, const Parameters& parameters) 
   if (found->needs_model && !models_.find(options.model)) throw ApiError(404, "no such model", "model");
   if (!found->needs_model) options.model.clear();
   if (found->needs_model && options.model.empty()) options.model = models_.default_name();
-  std::vector<std::string> set;
-  if (given && !given->is_object()) throw ApiError(400, "parameters: expected an object", "parameters");
-  if (given) {
-    for (const auto& [key, value] : given->items()) {
-      if (!value.is_number()) throw ApiError(400, key + ": expected a number", "parameters");
-      const auto known = found->parameters.find(key);
-      if (known != found->parameters.end() && value.get<double>() > highest(key, known->second.value))
-        throw ApiError(400, fmt::format("{}: at most {:g}", key, highest(key, known->second.value)),
-                       "parameters");
-      set.push_back(fmt::format("{}={}", key, value.dump()));
-    }
-  }
+  const auto set = set_parameters(*found, given ? *given : json::object());
+  options.check = check_of(exchange);
   const ExperimentAnswer answer{name, run_experiment(name, set, options)};
   exchange->respond({200, json_text(json_of(answer))});
 }

@@ -18,7 +18,9 @@ void run_server(const ServeOptions& options) {
   ServedModels models(options.api.runs, options.precisions, options.device);
   for (const std::string& one : options.models) models.add(one);
   Engine engine(options.max_waiting_lines);
-  Api api(engine, models, options.api);
+  ApiOptions api_options = options.api;
+  api_options.max_answer_bytes = options.http.max_body_bytes;
+  Api api(engine, models, api_options);
   HttpServer server(options.http, [&](const std::shared_ptr<Exchange>& exchange) { api.handle(exchange); });
   const std::string host = address.is_v6() ? "[" + options.http.host + "]" : options.http.host;
   const std::string url = fmt::format("http://{}:{}", host, server.port());

@@ -1,9 +1,9 @@
 // The route that translates, and what the routes that translate share.
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 
 #include "api_json.h"
+#include "background.h"
 #include "calque/base/error.h"
 #include "calque/base/log.h"
 #include "error_answer.h"
@@ -28,12 +28,14 @@ std::vector<Glossary::Term> glossary_terms(const json* given) {
     throw ApiError(413, fmt::format("glossary: at most {} terms", max_glossary_terms), "glossary");
   for (const auto& [source, target] : given->items()) {
     if (!target.is_string()) throw ApiError(400, "glossary: a term's translation is a text", "glossary");
+    if (std::max(source.size(), target.get_ref<const std::string&>().size()) > max_term_bytes)
+      throw ApiError(413, fmt::format("glossary: a term of more than {} bytes", max_term_bytes), "glossary");
     terms.push_back({source, target.get<std::string>()});
   }
   return terms;
 }
 
-constexpr size_t lines_answered_at_once = 100;  // by the engine's thread, which others wait for
+constexpr size_t bytes_answered_at_once = 10'000;  // by the engine's thread, which others wait for
 
 }  // namespace
 
@@ -45,13 +47,6 @@ void Api::check_lines(const std::vector<std::string>& lines, const char* field) 
   }
 }
 
-// Throws if nobody waits for an answer any more, or it has taken too long.
-void Api::check_wanted(bool client_left, std::chrono::steady_clock::time_point deadline) const {
-  if (client_left) throw ClientLeft();
-  if (stopping_) throw ApiError(503, "the server has stopped");
-  if (std::chrono::steady_clock::now() > deadline) throw TimeOver("the request took too long");
-}
-
 // Throws if it asks for too much. Its texts are not split into lines yet.
 void Api::check_call(const TranslateCall& call) const {
   if (call.texts.size() > options_.max_texts)
@@ -60,25 +55,28 @@ void Api::check_call(const TranslateCall& call) const {
   check_decode(*call.decode);
   if (std::max(call.decode->beam, call.decode->nbest) > options_.max_beam)
     throw ApiError(400, fmt::format("beam and nbest: at most {} here", options_.max_beam), "beam");
-  if (call.needs_passes() && waiting_in_background_ >= max_in_background)
-    throw QueueFull("too many requests are waiting");
+  if (call.answer_bytes() > options_.max_answer_bytes)
+    throw ApiError(413,
+                   fmt::format("the answer would have about {} bytes; at most {}: fewer texts, or a smaller "
+                               "nbest, would fit",
+                               call.answer_bytes(), options_.max_answer_bytes),
+                   "nbest");
   if (call.line_count() > options_.max_lines)
     throw ApiError(
         413, fmt::format("{} lines; at most {} per request", call.line_count(), options_.max_lines), "text");
 }
 
 // Terms are forced by searches of their own, with the same options.
-void Api::force_glossary(TranslateCall& call, const TranslationTask& like,
-                         const std::function<void()>& check) {
+void Api::force_glossary(TranslateCall& call, const TranslationTask& like, const Check& check) {
+  if (!call.glossary) call.glossary = std::make_shared<const Glossary>(std::move(call.terms));
   const auto translate_lines = [&](const std::vector<std::string>& lines,
                                    const std::vector<std::string>& prefixes) {
-    check();
     TranslationTask next = like;
     next.lines = lines;
     next.prefixes = prefixes;
-    return engine_.translate(std::move(next));
+    return engine_.translate(std::move(next), check);
   };
-  force_terms(call.glossary, *call.model.translator, call.translations, translate_lines, call.prefix);
+  force_terms(*call.glossary, *call.model.translator, call.translations, translate_lines, call.prefix, check);
 }
 
 void Api::fail(const Shared& exchange, const TranslateCall& call, std::exception_ptr error) {
@@ -88,16 +86,16 @@ void Api::fail(const Shared& exchange, const TranslateCall& call, std::exception
 // Translates all texts. `done` gets one answer per text, from the engine's thread or the background.
 void Api::start(const Shared& exchange, std::shared_ptr<TranslateCall> call, TextsDone done) {
   check_call(*call);
+  const std::string& client = exchange->request().client;
+  if (call->needs_passes()) background_->check_room(client);
   TranslationTask task;
   task.translator = call->model.translator;
-  task.client = exchange->request().client;
+  task.client = client;
   task.decode = call->decode;
-  task.deadline = std::chrono::steady_clock::now() + options_.timeout;
-  const auto gone = std::make_shared<std::atomic<bool>>(false);
-  const auto check = [this, gone, deadline = task.deadline] { check_wanted(*gone, deadline); };
-  const auto finish = [this, exchange, call, done, check, like = task] {
+  task.deadline = deadline_of(exchange);
+  const auto finish = [this, exchange, call, done, check = check_of(exchange), like = task] {
     try {
-      if (!call->glossary.empty()) force_glossary(*call, like, check);
+      if (call->has_glossary()) force_glossary(*call, like, check);
       std::vector<TextAnswer> all;
       for (size_t i = 0; i < call->texts.size(); ++i) all.push_back(call->answer_of(i, check));
       done(std::move(all));
@@ -108,8 +106,11 @@ void Api::start(const Shared& exchange, std::shared_ptr<TranslateCall> call, Tex
   };
   task.ended = [this, exchange, call, finish](std::exception_ptr error) {
     if (error) return fail(exchange, *call, error);
-    call->needs_passes() || call->translations.size() > lines_answered_at_once ? in_background(finish)
-                                                                               : finish();
+    if (call->needs_passes() || call->answer_bytes() > bytes_answered_at_once) {
+      background_->add(exchange->request().client, finish);
+    } else {
+      finish();
+    }
   };
   task.prefixes = {call->prefix};
   task.lines = call->lines();
@@ -119,23 +120,18 @@ void Api::start(const Shared& exchange, std::shared_ptr<TranslateCall> call, Tex
   }
   task.line_done = [call](size_t line, const Translation& translation) {
     call->translations[line] = translation;
-    const size_t text = call->text_of(line);
-    if (call->partial) call->partial(text, call->text_so_far(text));
+    if (call->partial) call->pass_on(call->text_of(line));
     if (call->line_done) call->line_done();
   };
   if (call->partial) {
     task.progress = [call](size_t line, const std::string& so_far) {
-      const size_t text = call->text_of(line);
       call->unfinished[line] = so_far;
-      call->partial(text, call->text_so_far(text));
+      call->pass_on(call->text_of(line));
     };
   }
   if (task.lines.empty()) return task.ended(nullptr);  // nothing but tags
   const int64_t id = engine_.submit(std::move(task));
-  exchange->on_gone([this, id, gone] {
-    *gone = true;
-    engine_.cancel(id);
-  });
+  exchange->on_gone([this, id] { engine_.cancel(id); });
 }
 
 void Api::translate(const Shared& exchange, const Parameters&) {
@@ -150,7 +146,7 @@ void Api::translate(const Shared& exchange, const Parameters&) {
   if (decode->nbest > decode->beam && !decode->sample) decode->beam = decode->nbest;
   call->decode = decode;
   call->prefix = body.text("prefix");
-  call->glossary = Glossary(glossary_terms(body.take("glossary")));
+  call->terms = glossary_terms(body.take("glossary"));
   const std::string format = body.text("format", "text");
   if (format != "text" && format != "html" && format != "xml")
     throw ApiError(400, "format: expected text, html or xml", "format");

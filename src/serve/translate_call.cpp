@@ -1,6 +1,7 @@
 #include "translate_call.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "calque/base/unicode.h"
 #include "calque/decode/attention_map.h"
@@ -8,6 +9,11 @@
 namespace calque {
 
 namespace {
+
+// Texts so far are passed on this often at most. Each time costs as much as they are long: they may take a
+// twentieth of the time.
+constexpr auto partial_interval = std::chrono::milliseconds(25);
+constexpr int partial_share = 20;
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
@@ -106,17 +112,37 @@ std::string Api::TranslateCall::text_so_far(size_t text) const {
   return all;
 }
 
+size_t Api::TranslateCall::answer_bytes() const {
+  size_t bytes = 0;
+  for (const std::string& text : texts) bytes += text.size() + 1;
+  return bytes * static_cast<size_t>(decode->nbest);
+}
+
+void Api::TranslateCall::pass_on(size_t text) {
+  changed_texts_.insert(text);
+  const auto before = std::chrono::steady_clock::now();
+  if (before < next_partial_) return;
+  for (const size_t one : std::exchange(changed_texts_, {})) partial(one, text_so_far(one));
+  const auto after = std::chrono::steady_clock::now();
+  next_partial_ = after + std::max<std::chrono::steady_clock::duration>(partial_interval,
+                                                                        partial_share * (after - before));
+}
+
 // Joins the rank-th best translation of each line, or its last where it has fewer.
-CandidateAnswer Api::TranslateCall::candidate(size_t text, size_t rank) const {
+CandidateAnswer Api::TranslateCall::candidate(size_t text, size_t rank, const Check& check) const {
   CandidateAnswer joined;
   std::vector<AlignedText> aligned;  // where there is markup
+  if (options.words) joined.parts.emplace();
   const size_t first = first_line[text];
   for (size_t line = first; line < first_line[text + 1]; ++line) {
+    check();
     const Translation& translation = translations[line];
     const TranslatedText& chosen = translation.best[std::min(rank, translation.best.size() - 1)];
     joined.score += chosen.score;
     joined.log_probability += chosen.log_probability;
     joined.complete = joined.complete && chosen.complete;
+    for (size_t i = 0; joined.parts && i < chosen.parts.size(); ++i)
+      joined.parts->push_back(part_text(*model.translator, translation.sources[i], chosen.parts[i]));
     if (markup.empty()) {
       joined.text += (line > first ? "\n" : "") + chosen.text;
     } else {
@@ -128,17 +154,16 @@ CandidateAnswer Api::TranslateCall::candidate(size_t text, size_t rank) const {
   return joined;
 }
 
-TextAnswer Api::TranslateCall::answer_of(size_t text, const std::function<void()>& check) const {
+TextAnswer Api::TranslateCall::answer_of(size_t text, const Check& check) {
   TextAnswer answer;
   size_t ranks = 1;
   for (size_t line = first_line[text]; line < first_line[text + 1]; ++line) {
     add_segments(answer.segments, static_cast<int64_t>(line - first_line[text]), *model.translator,
-                 translations[line], options);
+                 translations[line], options, attention_weights_left, check);
     ranks = std::max(ranks, translations[line].best.size());
   }
   for (size_t rank = 0; rank < ranks; ++rank) {
-    check();
-    CandidateAnswer one = candidate(text, rank);
+    CandidateAnswer one = candidate(text, rank, check);
     const bool repeated = std::any_of(answer.nbest.begin(), answer.nbest.end(),
                                       [&](const CandidateAnswer& other) { return other.text == one.text; });
     if (!repeated) answer.nbest.push_back(std::move(one));

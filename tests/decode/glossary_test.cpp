@@ -71,6 +71,15 @@ TEST(Glossary, EveryTermOfTheSourceIsInTheTranslationAfterAtMostAsManyRounds) {
   EXPECT_EQ(best.score, best.parts.front().score);
 }
 
+TEST(Glossary, ForcingTermsEndsWithWhatTheCheckThrows) {
+  const Translator translator = make_translator();
+  std::vector<Translation> translations = {translator.translate("Le chat dort.")};
+  const auto check = [] { throw std::runtime_error("left"); };
+  EXPECT_THROW(force_terms(Glossary(std::vector<Glossary::Term>{{"chat", "feline"}}), translator,
+                           translations, {}, "", check),
+               std::runtime_error);
+}
+
 TEST(Glossary, ATranslationThatHasTheTermIsNotSearchedForAgain) {
   const Translator translator = make_translator();
   std::vector<Translation> translations = {translator.translate("Le chat dort.", "A fine feline")};

@@ -5,13 +5,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <future>
-#include <set>
 
-#include "../../src/serve/api_json.h"
-#include "checkpoint/small_checkpoint.h"
-#include "schema_check.h"
-#include "temporary_folder.h"
+#include "api_fixture.h"
 
 namespace calque {
 namespace {
@@ -19,113 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 using testing::HasSubstr;
-
-// An exchange without a connection: it keeps the answer.
-class KeptExchange : public Exchange {
- public:
-  explicit KeptExchange(HttpRequest request) : request_(std::move(request)) {}
-
-  const HttpRequest& request() const override { return request_; }
-  void respond(HttpResponse response) override { answer_.set_value(std::move(response)); }
-  void begin_stream(HttpResponse head) override { streamed_ = std::move(head); }
-  void send(std::string chunk, const std::string&) override { streamed_.body += chunk; }
-  void end_stream() override { answer_.set_value(streamed_); }
-  void on_gone(std::function<void()>) override {}
-
-  HttpResponse wait() { return answer_.get_future().get(); }
-
- private:
-  const HttpRequest request_;
-  HttpResponse streamed_;
-  std::promise<HttpResponse> answer_;
-};
-
-struct Question {
-  std::string method, route;
-  std::string path = {};  // empty: the route's
-  std::string body = {};
-  int status = 200;
-  std::map<std::string, std::string> headers = {};
-};
-
-class ApiTest : public testing::Test {
- protected:
-  ApiTest() {
-    models_.add(own_checkpoint(folder_).string());
-    models_.wait_until_loaded();
-    fs::create_directories(folder_ / "runs/one");
-    fs::create_directories(folder_ / "runs/comparisons/two");
-    folder_.write("runs/one/config.yaml", "run: one\n");
-    folder_.write("runs/one/metrics.jsonl", "{\"step\": 5, \"loss\": 1.5}\n");
-    folder_.write("runs/one/report.html", "<p>");
-    folder_.write("runs/comparisons/two/report.html", "<p>");
-    document_ = json::parse(ask({"GET", "/openapi.json"}).body);
-  }
-
-  HttpResponse ask(const Question& question) {
-    const std::string target = question.path.empty() ? question.route : question.path;
-    HttpRequest request;
-    request.method = question.method;
-    request.path = target.substr(0, target.find('?'));
-    if (target.find('?') != std::string::npos)
-      request.query = parse_query(target.substr(target.find('?') + 1));
-    request.headers = question.headers;
-    request.headers.emplace("host", "localhost");
-    request.headers.emplace("authorization", "Bearer token");
-    request.body = question.body;
-    request.client = "test";
-    const auto exchange = std::make_shared<KeptExchange>(std::move(request));
-    api_.handle(exchange);
-    return exchange->wait();
-  }
-
-  // The answer to a question, which has to be as the description of its route says.
-  json checked(const Question& question) {
-    const HttpResponse answer = ask(question);
-    const std::string name = lower_ascii(question.method) + " " + question.route;
-    EXPECT_EQ(answer.status, question.status) << name << ": " << answer.body;
-    if (answer.status < 400) answered_.insert(name);
-    const json& responses =
-        document_.at("paths").at(question.route).at(lower_ascii(question.method)).at("responses");
-    const std::string status = std::to_string(answer.status);
-    if (!responses.contains(status)) {
-      ADD_FAILURE() << name << ": status " << status << " is not described";
-      return {};
-    }
-    if (!responses.at(status).contains("content")) {
-      EXPECT_EQ(answer.body, "") << name;
-      return {};
-    }
-    const std::string type = answer.content_type.substr(0, answer.content_type.find(';'));
-    const json& content = responses.at(status).at("content");
-    if (!content.contains(type)) {
-      ADD_FAILURE() << name << ": " << type << " is not described";
-      return {};
-    }
-    if (type != "application/json") return answer.body;
-    const json value = json::parse(answer.body);
-    EXPECT_EQ(SchemaCheck(document_).difference(value, content.at(type).at("schema")), "") << name;
-    return value;
-  }
-
-  json translations(const json& body) {
-    return checked({"POST", "/v1/translate", "", body.dump()}).at("translations");
-  }
-
-  static ApiOptions options_of(const TemporaryFolder& folder) {
-    ApiOptions options;
-    options.token = "token";
-    options.runs = folder / "runs";
-    return options;
-  }
-
-  const TemporaryFolder folder_;
-  ServedModels models_{folder_ / "runs", {WeightPrecision::float32, WeightPrecision::bfloat16}};
-  Engine engine_{1000};
-  Api api_{engine_, models_, options_of(folder_)};
-  json document_;
-  std::set<std::string> answered_;  // routes, with success
-};
 
 std::string filled(std::string route) {
   for (const char* part : {"{name}", "{id}"}) {
@@ -273,6 +161,51 @@ TEST_F(ApiTest, NbestOfSeveralLinesJoinsTheCandidatesOfEachLine) {
       EXPECT_DOUBLE_EQ(joined.at(sum).get<double>(), a.at(sum).get<double>() + b.at(sum).get<double>())
           << sum;
   }
+}
+
+TEST_F(ApiTest, TheCandidatesOfAnNbestListHaveTheTextsOfTheirSegments) {
+  const json one = translations({{"text", "Le chat dort. Il est tard.\nOui."},
+                                 {"split_sentences", true},
+                                 {"nbest", 3},
+                                 {"words", true}})
+                       .at(0);
+  ASSERT_EQ(one.at("segments").size(), 3U);
+  for (const json& candidate : one.at("nbest")) {
+    const auto parts = candidate.at("parts").get<std::vector<std::string>>();
+    ASSERT_EQ(parts.size(), 3U);
+    EXPECT_EQ(candidate.at("text"), parts[0] + " " + parts[1] + "\n" + parts[2]);
+  }
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(one.at("nbest").at(0).at("parts").at(i), one.at("segments").at(i).at("text"));
+}
+
+TEST_F(ApiTest, OnlyAModelThatMayStillLoadIsWorthAskingForAgain) {
+  const auto retry = [&](const json& body) {
+    const HttpResponse answer = ask({"POST", "/v1/translate", "", body.dump()});
+    EXPECT_EQ(answer.status, 503);
+    return std::any_of(answer.headers.begin(), answer.headers.end(),
+                       [](const auto& one) { return one.first == "Retry-After"; });
+  };
+  EXPECT_TRUE(retry({{"text", "Oui."}, {"precision", "bfloat16"}}));
+  fs::copy(folder_ / "own", folder_ / "broken", fs::copy_options::recursive);
+  folder_.write("broken/model.safetensors", "?");
+  models_.add((folder_ / "broken").string());
+  models_.wait_until_loaded();
+  EXPECT_FALSE(retry({{"text", "Oui."}, {"model", "broken"}}));
+}
+
+TEST_F(ApiTest, AModelThatReplacesOneOfItsNameIsServedItself) {
+  fs::create_directories(folder_ / "a");
+  fs::create_directories(folder_ / "b");
+  fs::copy(folder_ / "own", folder_ / "a/model", fs::copy_options::recursive);
+  fs::copy(folder_ / "own", folder_ / "b/model", fs::copy_options::recursive);
+  folder_.write("b/model/model.safetensors", "?");
+  models_.add((folder_ / "a/model").string());
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));  // it is being loaded
+  models_.remove("model");
+  models_.add((folder_ / "b/model").string());
+  models_.wait_until_loaded();
+  EXPECT_EQ(models_.find("model")->state, ModelState::failed);
 }
 
 TEST_F(ApiTest, NbestKeepsTheTagsOfAllLines) {

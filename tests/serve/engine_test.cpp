@@ -101,6 +101,14 @@ TEST(Engine, ATaskEndsWhenItsTimeIsOver) {
   EXPECT_THROW(engine.translate(std::move(task)), TimeOver);
 }
 
+TEST(Engine, ATaskIsCancelledByWhatTheCheckThrows) {
+  const auto translator = tiny_translator();
+  Engine engine(100'000);
+  const auto check = [] { throw std::runtime_error("left"); };
+  EXPECT_THROW(engine.translate(task_of(translator, some_lines(50'000)), check), std::runtime_error);
+  EXPECT_EQ(engine.counts().waiting_lines, 0);
+}
+
 TEST(Engine, ABadTaskFailsAloneAndTheOthersGoOn) {
   const auto translator = tiny_translator();
   Engine engine(10'000);

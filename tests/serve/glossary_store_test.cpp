@@ -9,7 +9,7 @@ namespace calque {
 TEST(GlossaryStore, KeepsTheNewestHundred) {
   GlossaryStore store;
   const std::string first = store.add("first", {{"chat", "cat"}}).id;
-  EXPECT_EQ(store.find(first)->terms.front().target, "cat");
+  EXPECT_EQ(store.find(first)->terms->front().target, "cat");
   for (int i = 0; i < 99; ++i) store.add("more", {{"a", "b"}});
   EXPECT_TRUE(store.find(first));
   const std::string last = store.add("last", {{"a", "b"}}).id;
@@ -19,6 +19,19 @@ TEST(GlossaryStore, KeepsTheNewestHundred) {
   EXPECT_TRUE(store.remove(last));
   EXPECT_FALSE(store.remove(last));
   EXPECT_EQ(store.list().size(), 99U);
+}
+
+TEST(GlossaryStore, TheOldestMakeRoomForMoreTerms) {
+  GlossaryStore store;
+  const std::string term(max_term_bytes, 'a');
+  const std::vector<Glossary::Term> terms(max_stored_term_bytes / max_term_bytes / 4,
+                                          {term, term});  // half of it
+  const std::string first = store.add("first", terms).id, second = store.add("second", terms).id;
+  EXPECT_TRUE(store.find(first));
+  store.add("third", {{"a", "b"}});
+  EXPECT_FALSE(store.find(first));
+  EXPECT_TRUE(store.find(second));
+  EXPECT_EQ(store.find(second)->glossary, store.list().front().glossary);  // one for all requests
 }
 
 TEST(GlossaryStore, TermsAreReadFromTsvAndCsv) {

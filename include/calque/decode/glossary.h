@@ -42,9 +42,10 @@ using TranslateLines = std::function<std::vector<Translation>(const std::vector<
 
 // Changes translations so that each has the terms of its source, unless the model's context is too short for
 // them. Where a term had to be forced, only the best translation is kept. `prefix`: what the first
-// translation begins with.
-void force_terms(const Glossary& glossary, const Translator& translator,
-                 std::vector<Translation>& translations, const TranslateLines& translate,
-                 const std::string& prefix = "");
+// translation begins with. `check` is called now and then, and may throw.
+void force_terms(
+    const Glossary& glossary, const Translator& translator, std::vector<Translation>& translations,
+    const TranslateLines& translate, const std::string& prefix = "",
+    const std::function<void()>& check = [] {});
 
 }  // namespace calque

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -42,9 +43,10 @@ struct ExperimentOptions {
   std::map<std::string, double> parameters;  // all of the experiment's, by name
   uint64_t seed = 1;
   std::filesystem::path runs = "runs";
-  std::string model;                   // for `trained`: a run or a checkpoint
-  torch::Device device = torch::kCPU;  // for `trained`: where the model runs
-  std::filesystem::path data = {};     // for `trained`: pairs to analyse; empty: the run's data.valid
+  std::string model;                    // for `trained`: a run or a checkpoint
+  torch::Device device = torch::kCPU;   // for `trained`: where the model runs
+  std::filesystem::path data = {};      // for `trained`: pairs to analyse; empty: the run's data.valid
+  std::function<void()> check = [] {};  // called before each draw and each head; may throw
 
   double parameter(const std::string& name) const { return parameters.at(name); }
 };

@@ -27,7 +27,8 @@ struct ApiOptions {
   size_t max_texts = 10'000;          // of one request
   size_t max_lines = 20'000;          // of one request
   size_t max_line_bytes = 100'000;
-  int64_t max_beam = 32;  // also of nbest: each beam has its own row in every pass
+  size_t max_answer_bytes = 16 << 20;  // about: the texts' bytes times `nbest`
+  int64_t max_beam = 32;               // also of nbest: each beam has its own row in every pass
   bool log_text = false;
 };
 
@@ -37,13 +38,17 @@ struct ApiError : std::runtime_error {
       : std::runtime_error(what), status(status_code), field(std::move(field_name)) {}
   int status;
   std::string field;
-  std::string allow = {};  // of status 405: the methods that the address takes
+  std::string allow = {};   // of status 405: the methods that the address takes
+  bool is_lasting = false;  // of status 503: trying again does not help
 };
 
 // Thrown to end work that nobody waits for any more.
 struct ClientLeft {};
+// Throws if nobody waits for an answer any more, it has taken too long, or the server stops.
+using Check = std::function<void()>;
 
 struct TextAnswer;  // what a text's translation is answered with
+class Background;
 
 class Api {
  public:
@@ -69,10 +74,10 @@ class Api {
   void check_caller(const HttpRequest& request, const Route& route) const;
   const Route& find_route(const HttpRequest& request, Parameters& parameters) const;
   void run(const Shared& exchange, const Route& route, const Parameters& parameters);
-  void in_background(std::function<void()> work);
-  void answer_in_background(const Shared& exchange, std::function<void()> work);
+  void answer_in_background(const Shared& exchange, std::function<void(const Check& check)> work);
   void check_lines(const std::vector<std::string>& lines, const char* field) const;
-  void check_wanted(bool client_left, std::chrono::steady_clock::time_point deadline) const;
+  std::chrono::steady_clock::time_point deadline_of(const Shared& exchange) const;
+  Check check_of(const Shared& exchange) const;
   void answer_error(const Shared& exchange, std::exception_ptr error);
   ServedModel ready_model(const std::string& name, const std::string& precision);
   static std::vector<Route> all_routes(const std::vector<std::string>& precisions);
@@ -123,7 +128,7 @@ class Api {
   using TextsDone = std::function<void(std::vector<TextAnswer> translations)>;
   void start(const Shared& exchange, std::shared_ptr<TranslateCall> call, TextsDone done);
   void check_call(const TranslateCall& call) const;
-  void force_glossary(TranslateCall& call, const TranslationTask& like, const std::function<void()>& check);
+  void force_glossary(TranslateCall& call, const TranslationTask& like, const Check& check);
   void fail(const Shared& exchange, const TranslateCall& call, std::exception_ptr error);
   void stream_translation(const Shared& exchange, const std::shared_ptr<TranslateCall>& call);
 
@@ -136,10 +141,7 @@ class Api {
   std::map<std::string, std::pair<std::string, std::string>> files_;  // translated files: id → name, content
   std::vector<std::string> file_order_;
   GlossaryStore glossaries_;
-  static constexpr int max_in_background = 64;
-  std::atomic<int> waiting_in_background_ = 0;
   std::atomic<bool> stopping_ = false;
-  struct Background;  // two threads
   std::unique_ptr<Background> background_;
 };
 

@@ -66,8 +66,10 @@ class Engine {
   int64_t submit(TranslationTask task);
   // No line of the task is delivered any more once this returns.
   void cancel(int64_t task);
-  // Waits until a task has ended; for callers that have a thread to spare.
-  std::vector<Translation> translate(TranslationTask task);
+  // Waits until a task has ended; for callers that have a thread to spare. `check` is called now and then;
+  // what it throws cancels the task.
+  std::vector<Translation> translate(
+      TranslationTask task, const std::function<void()>& check = [] {});
 
   EngineCounts counts() const;
   // Of the time spent searching with this model; nothing where it has not translated yet.

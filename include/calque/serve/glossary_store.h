@@ -2,7 +2,7 @@
 #pragma once
 
 #include <ctime>
-#include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -15,14 +15,17 @@ namespace calque {
 struct StoredGlossary {
   std::string id, name;
   std::time_t created = 0;
-  std::vector<Glossary::Term> terms;
+  size_t term_bytes = 0;
+  std::shared_ptr<const std::vector<Glossary::Term>> terms = {};  // in the order in which they were given
+  std::shared_ptr<const Glossary> glossary = {};                  // made of them, once
 };
 
 inline constexpr size_t max_glossary_terms = 10'000, max_term_bytes = 1024;
+inline constexpr size_t max_stored_term_bytes = 32 << 20;  // of all glossaries together
 
 class GlossaryStore {
  public:
-  // Gives it an id. The oldest is dropped where there are too many.
+  // Gives it an id. The oldest are dropped where there are too many, or too many terms.
   StoredGlossary add(const std::string& name, std::vector<Glossary::Term> terms);
   std::optional<StoredGlossary> find(const std::string& id) const;
   std::vector<StoredGlossary> list() const;  // the oldest first
