@@ -4,6 +4,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,15 @@ std::string given_token(const HttpRequest& request);
 
 // A body as JSON, or a form with the same names.
 nlohmann::json body_of(const HttpRequest& request);
+
+// Of a member: a list, or a text with commas.
+std::vector<std::string> listed(JsonReader& body, const std::string& name);
+
+// Of an OpenAI message: a string, or a list of parts with texts; nothing: neither.
+std::optional<std::string> content_text(const nlohmann::json& content);
+// "Translate this French text into English: Où est la gare ?" is an instruction, and what is to be
+// translated.
+std::string without_instruction(const std::string& text);
 
 // Throws unless it is from French, or any language, into English.
 void check_languages(const std::string& source, const std::string& target);

@@ -156,9 +156,6 @@ void Api::libretranslate_download(const Shared& exchange, const Parameters& para
       {200, found->second.second, "text/plain; charset=utf-8", {{"Content-Disposition", "attachment"}}});
 }
 
-namespace {
-
-// Of a message: a string, or a list of parts with texts.
 std::optional<std::string> content_text(const json& content) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array() || content.empty()) return std::nullopt;
@@ -170,8 +167,6 @@ std::optional<std::string> content_text(const json& content) {
   return text;
 }
 
-// "Translate this French text into English: Où est la gare ?" is an instruction, and what is to be
-// translated.
 std::string without_instruction(const std::string& text) {
   const size_t colon = text.find(':');
   if (colon == std::string::npos || text.find('\n') < colon) return text;
@@ -182,8 +177,6 @@ std::string without_instruction(const std::string& text) {
   const size_t begin = text.find_first_not_of(" \t\r\n", colon + 1);
   return asks && names && begin != std::string::npos ? text.substr(begin) : text;
 }
-
-}  // namespace
 
 void Api::openai(const Shared& exchange, const Parameters&) {
   JsonReader body(exchange->request().body);

@@ -10,16 +10,6 @@
 
 namespace calque {
 
-namespace {
-
-DeeplGlossary glossary_answer(const StoredGlossary& glossary) {
-  DeeplGlossary answer{glossary.id, glossary.name};
-  answer.creation_time = fmt::format("{:%Y-%m-%dT%H:%M:%S}.000000Z", fmt::gmtime(glossary.created));
-  answer.entry_count = static_cast<int64_t>(glossary.terms->size());
-  return answer;
-}
-
-// A list, or a text with commas.
 std::vector<std::string> listed(JsonReader& body, const std::string& name) {
   std::vector<std::string> all;
   for (const std::string& given : body.texts(name)) {
@@ -27,6 +17,15 @@ std::vector<std::string> listed(JsonReader& body, const std::string& name) {
     for (std::string one; std::getline(parts, one, ',');) all.push_back(one);
   }
   return all;
+}
+
+namespace {
+
+DeeplGlossary glossary_answer(const StoredGlossary& glossary) {
+  DeeplGlossary answer{glossary.id, glossary.name};
+  answer.creation_time = fmt::format("{:%Y-%m-%dT%H:%M:%S}.000000Z", fmt::gmtime(glossary.created));
+  answer.entry_count = static_cast<int64_t>(glossary.terms->size());
+  return answer;
 }
 
 std::set<std::string> tag_names(JsonReader& body, const std::string& name) {

@@ -46,8 +46,10 @@ json error_response(int status, ErrorForm form) {
   return response;
 }
 
-json path_parameters(const std::string& path) {
+json parameters_of(const std::string& path, const json& query) {
   json parameters = json::array();
+  for (const auto& [name, schema] : query.items())
+    parameters.push_back({{"name", name}, {"in", "query"}, {"required", false}, {"schema", schema}});
   for (const std::string& part : parts_of_path(path)) {
     if (!part.starts_with('{')) continue;
     json parameter = {{"name", part.substr(1, part.size() - 2)}, {"in", "path"}, {"required", true}};
@@ -55,6 +57,14 @@ json path_parameters(const std::string& path) {
     parameters.push_back(parameter);
   }
   return parameters;
+}
+
+// The forms of a request's body.
+std::vector<const char*> body_types(const std::string& path) {
+  if (path == "/translate_file") return {"multipart/form-data"};
+  const ErrorForm form = error_form(path);
+  if (form != ErrorForm::deepl && form != ErrorForm::libretranslate) return {"application/json"};
+  return {"application/json", "application/x-www-form-urlencoded"};
 }
 
 }  // namespace
@@ -74,11 +84,14 @@ json Api::describe(const Route& route) {
     operation["responses"][std::to_string(status)] = error_response(status, error_form(route.path));
   if (!route.body.is_null()) {
     operation["requestBody"]["required"] = true;
-    operation["requestBody"]["content"]["application/json"]["schema"] = route.body;
+    for (const char* type : body_types(route.path))
+      operation["requestBody"]["content"][type]["schema"] = route.body;
   }
-  const json parameters = path_parameters(route.path);
+  const json parameters = parameters_of(route.path, route.query);
   if (!parameters.empty()) operation["parameters"] = parameters;
   if (!route.is_open) operation["security"] = json::array({{{"token", json::array()}}});
+  if (!route.is_open && error_form(route.path) == ErrorForm::deepl)
+    operation["security"].push_back({{"deepl", json::array()}});
   return operation;
 }
 
@@ -88,6 +101,10 @@ void Api::openapi(const Shared& exchange, const Parameters&) {
     document["paths"][route.path][lower_ascii(route.method)] = describe(route);
   json& components = document["components"];
   components["securitySchemes"]["token"] = {{"type", "http"}, {"scheme", "bearer"}};
+  components["securitySchemes"]["deepl"] = {{"type", "apiKey"},
+                                            {"in", "header"},
+                                            {"name", "Authorization"},
+                                            {"description", "DeepL-Auth-Key, a space and the token"}};
   for (const ErrorForm form :
        {ErrorForm::native, ErrorForm::libretranslate, ErrorForm::deepl, ErrorForm::openai})
     components["schemas"][std::string(name_of(form))] = error_schema(form);

@@ -17,6 +17,12 @@ json object(const std::vector<std::string>& required, const json& properties) {
   return {{"type", "object"}, {"required", required}, {"properties", properties}};
 }
 
+// Of a route that refuses what it does not know.
+json closed(json schema) {
+  schema["additionalProperties"] = false;
+  return schema;
+}
+
 json one_of(const std::vector<std::string>& names) { return {{"enum", names}}; }
 
 json one_text_or_several() {
@@ -34,7 +40,9 @@ json with_model(json schema, const std::vector<std::string>& precisions) {
 
 }  // namespace
 
-json load_model() { return object({"model"}, {{"model", property("string", "a run or a checkpoint")}}); }
+json load_model() {
+  return closed(object({"model"}, {{"model", property("string", "a run or a checkpoint")}}));
+}
 
 json translate(const std::vector<std::string>& precisions) {
   DecodeConfig decode;
@@ -52,33 +60,31 @@ json translate(const std::vector<std::string>& precisions) {
   properties["words"] = property("boolean", "the words with their probabilities");
   properties["scores"] = property("boolean", "the tokens with their log-probabilities");
   properties["attention"] = property("boolean", "how much each word attended to each source word");
-  json schema = with_model(object({"text"}, properties), precisions);
-  schema["additionalProperties"] = false;
-  return schema;
+  return closed(with_model(object({"text"}, properties), precisions));
 }
 
 json attention(const std::vector<std::string>& precisions) {
   const json text = property("string"), index = property("integer", "missing: the mean over all");
-  return with_model(
+  return closed(with_model(
       object({"source", "target"}, {{"source", text}, {"target", text}, {"layer", index}, {"head", index}}),
-      precisions);
+      precisions));
 }
 
 json alternatives(const std::vector<std::string>& precisions) {
-  return with_model(object({"source"}, {{"source", property("string")},
-                                        {"prefix", property("string", "the translation so far")},
-                                        {"count", property("integer", "of tokens, from 1 to 50")}}),
-                    precisions);
+  return closed(with_model(object({"source"}, {{"source", property("string")},
+                                               {"prefix", property("string", "the translation so far")},
+                                               {"count", property("integer", "of tokens, from 1 to 50")}}),
+                           precisions));
 }
 
 json evaluate(const std::vector<std::string>& precisions) {
   const json texts = one_text_or_several();
-  return with_model(object({"reference"}, {{"source", texts}, {"reference", texts}, {"hypothesis", texts}}),
-                    precisions);
+  return closed(with_model(
+      object({"reference"}, {{"source", texts}, {"reference", texts}, {"hypothesis", texts}}), precisions));
 }
 
 json experiment() {
-  return object({}, {{"parameters", {{"type", "object"}}}, {"model", property("string")}});
+  return closed(object({}, {{"parameters", {{"type", "object"}}}, {"model", property("string")}}));
 }
 
 json libretranslate() {
@@ -92,6 +98,15 @@ json libretranslate() {
 
 json libretranslate_detect() {
   return object({"q"}, {{"q", property("string")}, {"api_key", property("string")}});
+}
+
+json libretranslate_file() {
+  json file = property("string", "a text (.txt) or a page (.html)");
+  file["format"] = "binary";
+  return object({"file"}, {{"file", file},
+                           {"source", one_of({"auto", "fr"})},
+                           {"target", one_of({"en"})},
+                           {"api_key", property("string")}});
 }
 
 json deepl() {
@@ -130,5 +145,9 @@ json openai() {
   messages["items"] = message;
   return object({"messages"}, {{"model", text}, {"messages", messages}, {"stream", property("boolean")}});
 }
+
+json run_query() { return {{"after", property("integer", "only metrics of later steps")}}; }
+
+json deepl_languages_query() { return {{"type", one_of({"source", "target"})}}; }
 
 }  // namespace calque::request_schemas

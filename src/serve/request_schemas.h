@@ -16,8 +16,12 @@ nlohmann::json evaluate(const std::vector<std::string>& precisions);
 nlohmann::json experiment();
 nlohmann::json libretranslate();
 nlohmann::json libretranslate_detect();
+nlohmann::json libretranslate_file();
 nlohmann::json deepl();
 nlohmann::json deepl_glossary();
 nlohmann::json openai();
+// After ?, by name.
+nlohmann::json run_query();
+nlohmann::json deepl_languages_query();
 
 }  // namespace calque::request_schemas

@@ -46,7 +46,7 @@ const json no_body;
 const std::vector<int> no_more = {}, name_taken = {409};  // errors, besides those that any route may answer
 // There is no model of this name, it is busy, it is not loaded, or it took too long.
 const std::vector<int> of_models = {404, 429, 503, 504};
-constexpr bool needs_no_token = true, needs_token = false, takes_a_while = true;
+constexpr bool needs_no_token = true, needs_token = false, takes_a_while = true, is_quick = false;
 
 }  // namespace
 
@@ -77,7 +77,7 @@ std::vector<Api::Route> Api::native_routes(const std::vector<std::string>& preci
       {"GET", "/v1/runs", "the runs and comparisons", &Api::list_runs, answer_with<RunsAnswer>(), no_body,
        no_more, needs_token, takes_a_while},
       {"GET", "/v1/runs/{name}", "a run's configuration and metrics", &Api::show_run,
-       answer_with<RunAnswer>(), no_body, no_more, needs_token, takes_a_while},
+       answer_with<RunAnswer>(), no_body, no_more, needs_token, takes_a_while, schemas::run_query()},
       {"GET", "/v1/runs/{name}/report", "a run's report", &Api::run_report, html, no_body, no_more,
        needs_token, takes_a_while},
       {"GET", "/v1/comparisons/{name}", "a comparison's report", &Api::comparison_report, html, no_body,
@@ -100,12 +100,13 @@ std::vector<Api::Route> Api::compatible_routes() {
       {"GET", "/frontend/settings", "as LibreTranslate", &Api::libretranslate_settings,
        answer_with<LibreSettings>(), no_body, no_more, needs_no_token},
       {"POST", "/translate_file", "as LibreTranslate: text files", &Api::libretranslate_file,
-       answer_with<LibreFile>(), no_body, of_models},
+       answer_with<LibreFile>(), schemas::libretranslate_file(), of_models},
       {"GET", "/download_file/{id}/{name}", "a translated file", &Api::libretranslate_download,
        plain_answer("text/plain"), no_body, no_more, needs_no_token},
       {"POST", "/v2/translate", "as DeepL", &Api::deepl, answer_with<DeeplTranslations>(), schemas::deepl(),
        of_models},
-      {"GET", "/v2/languages", "as DeepL", &Api::deepl_languages, answer_with<std::vector<DeeplLanguage>>()},
+      {"GET", "/v2/languages", "as DeepL", &Api::deepl_languages, answer_with<std::vector<DeeplLanguage>>(),
+       no_body, no_more, needs_token, is_quick, schemas::deepl_languages_query()},
       {"GET", "/v2/usage", "as DeepL", &Api::deepl_usage, answer_with<DeeplUsage>()},
       {"POST", "/v2/glossaries", "as DeepL: add a glossary", &Api::deepl_add_glossary,
        answer_with<DeeplGlossary>(201), schemas::deepl_glossary()},

@@ -32,11 +32,18 @@ void read_request(const std::string& text, int kind) {
   request.body = text;
   switch (kind) {
     case 0: {
+      for (const char* path : {"/translate", "/translate_file"}) {
+        request.path = path;
+        calque::given_token(request);
+      }
       calque::JsonReader body(text);
       calque::DecodeConfig decode;
       body.texts("text");
       body.fields(calque::request_decode_fields(decode));
       calque::check_decode(decode);
+      calque::listed(body, "tags");
+      if (const auto* content = body.take("content"))
+        calque::without_instruction(calque::content_text(*content).value_or(""));
       body.finish();
       return;
     }

@@ -130,6 +130,21 @@ TEST_F(ApiTest, ErrorsAreAsTheDescriptionSays) {
   }
 }
 
+TEST_F(ApiTest, TheDescriptionHasFormsQueriesAndBothWaysToSendTheToken) {
+  const auto operation = [&](const char* route, const char* method) {
+    return document_.at("paths").at(route).at(method);
+  };
+  const auto body = [&](const char* route) {
+    return operation(route, "post").at("requestBody").at("content");
+  };
+  for (const char* route : {"/translate", "/v2/translate", "/v2/glossaries"})
+    EXPECT_TRUE(body(route).contains("application/x-www-form-urlencoded")) << route;
+  EXPECT_FALSE(body("/v1/translate").contains("application/x-www-form-urlencoded"));
+  EXPECT_TRUE(body("/translate_file").contains("multipart/form-data"));
+  EXPECT_EQ(operation("/v1/runs/{name}", "get").at("parameters").at(0).at("name"), "after");
+  EXPECT_EQ(operation("/v2/translate", "post").at("security").size(), 2U);
+}
+
 TEST_F(ApiTest, ErrorsHaveTheFormThatEachClientReads) {
   const auto error = [&](const std::string& route, const char* body) {
     return checked({"POST", route, "", body, 400});

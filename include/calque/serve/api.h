@@ -68,6 +68,7 @@ class Api {
     std::vector<int> errors = {};  // statuses, besides those of any route
     bool is_open = false;          // needs no token
     bool in_background = false;    // takes a while, and waits for others of its kind
+    nlohmann::json query = {};     // the parameters after ?, by name: their schemas
   };
   struct TranslateCall;
 
