@@ -21,7 +21,8 @@ HEAD = "POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n
 
 
 class Served:
-    def __init__(self, trial, *options, model="../base"):
+    def __init__(self, trial, *options, model="../base", token=None):
+        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.process = subprocess.Popen([trial.lab.calque, "serve", model, "--port", "0", *options], cwd=trial.folder,
                                         env=trial.lab.environment, stderr=subprocess.PIPE, text=True)
         self.port = int(re.search(r":(\d+): ", self.process.stderr.readline()).group(1))
@@ -36,7 +37,7 @@ class Served:
     def call(self, method, path, body=None, seconds=30):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=seconds)
         try:
-            connection.request(method, path, None if body is None else json.dumps(body))
+            connection.request(method, path, None if body is None else json.dumps(body), self.headers)
             answer = connection.getresponse()
             return answer.status, answer.read()
         finally:
@@ -69,6 +70,10 @@ class Served:
     def memory(self):
         with open(f"/proc/{self.process.pid}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    def peak(self):
+        with open(f"/proc/{self.process.pid}/status") as file:
+            return int(re.search(r"^VmHWM:\s+(\d+) kB", file.read(), re.M).group(1)) * 1024
 
     def stop(self):
         if self.process.poll() is None:
@@ -231,6 +236,22 @@ def ended_under_load(trial, _):
     return "every accepted request was answered in full; exit 0"
 
 
+def unknown_callers(trial, count):
+    """LibreTranslate's clients send the token in the body: what else is in it must not be kept for a caller without one."""
+    token = "0123456789"
+    (trial / "token").write_text(token)
+    server = Served(trial, "--token", "token", token=token)
+    before = server.peak()
+    for body in [b"[" * 16_000_000, b'{"a":[' + b"[]," * 5_000_000 + b"[]]}"]:
+        answers([400, 401])(post(body).replace(b"/v1/translate", b"/translate"))(server, count)
+    grown = (server.peak() - before) / 2**20
+    server.check()
+    server.stop()
+    if grown > 200:
+        raise Wrong(f"the server's memory grew by {grown:.0f} MB")
+    return "answered with 400 or 401; the server grew by less than 200 MB meanwhile"
+
+
 def lost_model(trial, _):
     """The model's files disappear while it is served; a precision that was not loaded yet cannot be."""
     shutil.copytree(trial.lab.folder / "base", trial / "base")
@@ -294,4 +315,5 @@ def serve(lab):
     seconds = 3 if lab.short else 60
     lab.row("serve", f"a full queue for {seconds} seconds, 12 clients", lab.attempts("serve", "queue", [seconds], full_queue))
     lab.row("serve", "`kill -TERM` under load, 16 clients", lab.attempts("serve", "term", [0] * (2 if lab.short else 30), ended_under_load))
+    lab.row("serve", "16 MB of brackets without the token", lab.attempts("serve", "unknown", [1 if lab.short else 20], unknown_callers))
     lab.row("serve", "the model's files disappear", lab.attempts("serve", "lost", [0], lost_model))
