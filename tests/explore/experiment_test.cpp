@@ -36,6 +36,13 @@ TEST(Explore, RandomClaimsHoldForSeveralSeeds) {
   expect_all_hold(run("scale", {"samples=4000"}, 2));
 }
 
+TEST(Explore, AnExperimentEndsWithWhatItsCheckThrows) {
+  ExperimentOptions options;
+  options.check = [] { throw std::runtime_error("left"); };
+  for (const char* name : {"single-head", "multi-head", "scale"})
+    EXPECT_THROW(run_experiment(name, {}, options), std::runtime_error) << name;
+}
+
 TEST(Explore, ParametersChangeTheNumbersAndAFalseClaimIsReported) {
   const auto weak = run("copy", {"t=1"}), strong = run("copy", {"t=15"});
   EXPECT_GT(weak.values["error"].get<double>(), 100 * strong.values["error"].get<double>());
