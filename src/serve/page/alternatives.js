@@ -2,6 +2,7 @@
 import { percent, t } from "./strings.js";
 import { byId, element } from "./dom.js";
 import { isAbort, postJson } from "./api.js";
+import { precisionOption } from "./models.js";
 import { errorText } from "./server_texts.js";
 
 const alternativesCount = 8;
@@ -57,7 +58,7 @@ export async function openAlternatives({ anchor, model, source, prefix, current,
   placePopover(popover, anchor);
   popover.focus({ preventScroll: true });
   try {
-    const answer = await postJson("/v1/alternatives", { model, source, prefix, count: alternativesCount },
+    const answer = await postJson("/v1/alternatives", { model, source, prefix, count: alternativesCount, ...precisionOption() },
       { signal: controller.signal });
     const choose = (one) => {
       closeAlternatives(false);
@@ -68,7 +69,7 @@ export async function openAlternatives({ anchor, model, source, prefix, current,
     placePopover(popover, anchor);
     if (popover.contains(document.activeElement)) list.querySelector("button")?.focus({ preventScroll: true });
   } catch (error) {
-    if (!isAbort(error)) list.replaceChildren(element("li", { class: "fault", text: errorText(error) }));
+    if (!isAbort(error)) list.replaceChildren(element("li", { class: "fault", ...errorText(error) }));
   }
 }
 

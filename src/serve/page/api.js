@@ -1,5 +1,5 @@
-// The server's HTTP interface. A request waits and repeats itself while the server is busy (429), loading (503)
-// or away, and asks for the token on 401; what is left are errors for the caller.
+// The server's HTTP interface. A request waits and repeats itself while the server is busy (429), loading (503,
+// with Retry-After) or away, and asks for the token on 401; what is left are errors for the caller.
 import { storedToken, storeToken } from "./store.js";
 
 export class ApiError extends Error {
@@ -80,7 +80,7 @@ export async function request(path, { body, signal, patient = true } = {}) {
         if (!given) throw await errorOf(response);
         storeToken(given);
       }
-    } else if (patient && (!response || response.status === 429 || response.status === 503)) {
+    } else if (patient && (!response || response.headers.has("Retry-After"))) {
       const seconds = waitOf(response, attempt);
       apiHooks.waiting(!response ? "offline" : response.status === 429 ? "busy" : "starting", seconds);
       await pause(seconds, signal);

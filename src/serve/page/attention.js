@@ -4,9 +4,9 @@ import { t } from "./strings.js";
 import { emit, fillSelect, listen } from "./dom.js";
 import { postJson } from "./api.js";
 import { saveSettings, settings } from "./store.js";
-import { modelOf } from "./models.js";
+import { modelOf, precisionOption } from "./models.js";
 
-const kept = new WeakMap();  // segment → Map of "model layer head" → promise
+const kept = new WeakMap();  // segment → Map of "model layer head precision" → promise
 
 const orNull = (value) => (value === "" ? null : Number(value));
 
@@ -22,12 +22,13 @@ function chosenFor(model) {
 // → { source_words, target_words, attention }
 export function attentionMap(model, segment) {
   const { layer, head } = chosenFor(model);
-  const key = [model, layer, head].join("\n");
+  const { precision } = precisionOption();
+  const key = [model, layer, head, precision].join("\n");
   if (!kept.has(segment)) kept.set(segment, new Map());
   const known = kept.get(segment);
   if (!known.has(key)) {
     const asked = postJson("/v1/attention", {
-      model, source: segment.source, target: segment.text, layer: orNull(layer), head: orNull(head),
+      model, source: segment.source, target: segment.text, layer: orNull(layer), head: orNull(head), precision,
     });
     asked.catch(() => known.delete(key));
     known.set(key, asked);

@@ -36,7 +36,7 @@ export function setUpAttentionMap(panes) {
       const map = await attentionMap(chosen.pane.model, chosen.segment);
       if (own === turn) place.replaceChildren(mapTable(map));
     } catch (error) {
-      if (own === turn) place.replaceChildren(element("p", { class: "fault", text: errorText(error) }));
+      if (own === turn) place.replaceChildren(element("p", { class: "fault", ...errorText(error) }));
     }
   };
   const fill = () => {

@@ -42,23 +42,30 @@ export function iconButton(name, label, onclick) {
   return element("button", { type: "button", class: "icon-button", "aria-label": label, title: label, onclick }, icon(name));
 }
 
+// said: a text in the language of the interface, or { text, lang }.
+export function say(one, said) {
+  one.textContent = said.text ?? said;
+  if (said.lang) one.lang = said.lang;
+  else one.removeAttribute("lang");
+}
+
 // For screen readers. Cleared first, so that the same text is announced twice.
-export function announce(text) {
+export function announce(said) {
   const status = byId("announcement");
   status.textContent = "";
-  setTimeout(() => (status.textContent = text), 50);
+  setTimeout(() => say(status, said), 50);
 }
 
 let messageTimer = 0;
 
 // A message at the foot of the window, over the content so that nothing moves. seconds 0: until the next one.
-export function showMessage(text, { kind = "info", seconds = 4 } = {}) {
+export function showMessage(said, { kind = "info", seconds = 4 } = {}) {
   const message = byId("message");
   clearTimeout(messageTimer);
-  message.textContent = text;
+  say(message, said);
   message.dataset.kind = kind;
-  message.classList.toggle("shown", text !== "");
-  if (text && seconds) messageTimer = setTimeout(() => showMessage(""), seconds * 1000);
+  message.classList.toggle("shown", message.textContent !== "");
+  if (message.textContent && seconds) messageTimer = setTimeout(() => showMessage(""), seconds * 1000);
 }
 
 export function saveAs(name, content, type = "text/plain") {

@@ -2,7 +2,7 @@
 import { decimal, number, t } from "./strings.js";
 import { byId, element, fillSelect, listen } from "./dom.js";
 import { getJson, isAbort, postJson } from "./api.js";
-import { modelOptions, models } from "./models.js";
+import { firstModel, modelOptions } from "./models.js";
 import { figureNodes } from "./figure.js";
 import { errorText, serverText } from "./server_texts.js";
 
@@ -10,7 +10,7 @@ const knobPause = 200;  // ms after the last movement of a slider
 const sliderSteps = 1000;
 
 let experimentsListed = [];
-let experimentShown = null;  // { experiment, state, stop() }
+let experimentShown = null;  // { experiment, state }
 
 // A slider runs from 0 to 1000; a logarithmic parameter keeps its ratios.
 function valueAt(parameter, position) {
@@ -96,43 +96,51 @@ function resultNodes(result) {
   ];
 }
 
-// wanted: a result is to be computed; what needs a model takes its time, and runs when asked.
+// wanted: a result is to be computed; what needs a model takes its time, and runs when asked. result: once it is
+// there; asked: the promise of it.
 function firstState(experiment) {
   const values = Object.fromEntries(experiment.parameters.map((one) => [one.name, one.value]));
-  return { values, model: models.first, wanted: !experiment.needs_model, result: null };
+  return { values, model: firstModel(), wanted: !experiment.needs_model, result: null };
+}
+
+function stopExperiment({ state }) {
+  clearTimeout(state.timer);
+  state.controller?.abort();
 }
 
 function showExperiment(experiment, state = firstState(experiment)) {
-  experimentShown?.stop();
+  if (experimentShown && experimentShown.state !== state) stopExperiment(experimentShown);
   const { values } = state;
   const place = element("div", { class: "experiment-result", "aria-live": "off", "aria-busy": "false" });
   const select = element("select", { id: "experiment-model", onchange: () => (state.model = select.value) });
   fillSelect(select, modelOptions(), state.model);
-  let controller = new AbortController();
-  let timer = 0;
-  const run = async () => {
-    state.wanted = true;
-    state.result = null;
-    controller.abort();
-    controller = new AbortController();
+  const showResult = async () => {
     place.setAttribute("aria-busy", "true");
     if (!place.childNodes.length) place.append(element("p", { class: "quiet", text: t("loading") }));
     try {
-      const body = { parameters: values, ...(experiment.needs_model ? { model: select.value } : {}) };
-      const path = `/v1/experiments/${encodeURIComponent(experiment.name)}`;
-      state.result = await postJson(path, body, { signal: controller.signal });
+      state.result = await state.asked;
       place.replaceChildren(...resultNodes(state.result));
     } catch (error) {
       if (isAbort(error)) return;
-      place.replaceChildren(element("p", { class: "fault", role: "alert", text: errorText(error) }));
+      place.replaceChildren(element("p", { class: "fault", role: "alert", ...errorText(error) }));
     }
     place.setAttribute("aria-busy", "false");
   };
+  const run = () => {
+    state.wanted = true;
+    state.result = null;
+    state.controller?.abort();
+    state.controller = new AbortController();
+    const body = { parameters: values, ...(experiment.needs_model ? { model: select.value } : {}) };
+    state.asked = postJson(`/v1/experiments/${encodeURIComponent(experiment.name)}`, body, { signal: state.controller.signal });
+    return showResult();
+  };
+  state.run = run;
   const later = () => {
-    clearTimeout(timer);
+    clearTimeout(state.timer);
     if (experiment.needs_model) return;
     state.result = null;
-    timer = setTimeout(run, knobPause);
+    state.timer = setTimeout(() => state.run(), knobPause);  // on the knobs that are then shown
   };
   const knobs = experiment.parameters.map((one) => knob(one, values[one.name], (value) => {
     values[one.name] = value;
@@ -156,11 +164,9 @@ function showExperiment(experiment, state = firstState(experiment)) {
         knobs.length > 0 && element("button", { type: "button", class: "button", id: "experiment-reset", text: t("experimentReset"), onclick: reset }))),
     place);
   if (state.result) place.append(...resultNodes(state.result));
+  else if (state.asked) showResult();
   else if (state.wanted) run();
-  experimentShown = { experiment, state, stop: () => {
-    clearTimeout(timer);
-    controller.abort();
-  } };
+  experimentShown = { experiment, state };
   for (const one of byId("experiments").querySelectorAll("button")) {
     if (one.dataset.experiment === experiment.name) one.setAttribute("aria-current", "true");
     else one.removeAttribute("aria-current");
@@ -182,7 +188,7 @@ export async function openExperiments() {
     drawExperimentList();
     if (experimentsListed.length) showExperiment(experimentsListed[0]);
   } catch (error) {
-    byId("experiment").replaceChildren(element("p", { class: "fault", text: errorText(error) }));
+    byId("experiment").replaceChildren(element("p", { class: "fault", ...errorText(error) }));
   }
 }
 

@@ -33,7 +33,7 @@ async function translateFile(file, model) {
       t("uploadReady", { name })));
     announce(t("uploadReady", { name }));
   } catch (error) {
-    showResult(() => element("span", { class: "fault", text: errorText(error) }));
+    showResult(() => element("span", { class: "fault", ...errorText(error) }));
   }
 }
 

@@ -3,6 +3,7 @@ import { bytes, compact, number, t } from "./strings.js";
 import { getJson } from "./api.js";
 import { emit, element, listen } from "./dom.js";
 import { serverText } from "./server_texts.js";
+import { settings } from "./store.js";
 
 const loadingPoll = 2000;  // ms
 
@@ -29,6 +30,17 @@ export function modelOf(name) {
   return models.all.find((one) => one.name === name);
 }
 
+// For a request: the chosen precision, where the server has it.
+export function precisionOption() {
+  return models.precisions.includes(settings.precision) ? { precision: settings.precision } : {};
+}
+
+// The model to begin with: the server's first, unless only others can answer.
+export function firstModel() {
+  const inState = (state) => [modelOf(models.first), ...models.all].find((one) => one?.state === state);
+  return (inState("ready") ?? inState("loading"))?.name ?? models.first;
+}
+
 export function readyModels() {
   return models.all.filter((one) => one.state !== "failed" && one.state !== "loading");
 }
@@ -52,7 +64,7 @@ export function modelFacts(model) {
   if (size) facts.push(element("span", { text: size }));
   if (typeof model.bleu === "number") {
     const score = number(model.bleu, 1);
-    facts.push(element("span", { title: t("bleuOn", { n: score, on: model.bleu_on ?? "" }), text: `BLEU ${score}` }));
+    facts.push(element("span", { title: t("bleuOn", { n: score, on: serverText(model.bleu_on ?? "").text }), text: `BLEU ${score}` }));
   }
   const speed = model.sentences_per_second;
   if (speed) facts.push(element("span", { text: t("speed", { n: number(speed, speed < 10 ? 1 : 0) }) }));

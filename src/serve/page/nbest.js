@@ -6,7 +6,7 @@ function listOf(pane, several) {
   const entries = pane.original?.nbest ?? [];
   const items = entries.map((one, i) => element("li", {}, element("button", {
     type: "button", class: "nbest-entry", "aria-current": one.text === pane.text ? "true" : null,
-    onclick: () => pane.adopt(one.text),
+    onclick: () => pane.adopt(one),
   },
   element("span", { class: "rank", "aria-hidden": "true", text: String(i + 1) }),
   element("span", { class: "nbest-text", lang: "en", text: one.text }),

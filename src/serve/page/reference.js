@@ -17,12 +17,12 @@ function scoreTable(results) {
     return element("td", { class: best ? "best" : "", title: signature ?? "" }, number(score, 1),
       best && element("span", { class: "badge", text: t("best") }));
   };
-  return element("table", { class: "scores" },
-    element("caption", { class: "offscreen", text: t("scores") }),
-    element("thead", {}, element("tr", {}, element("th", { scope: "col", text: t("model") }),
-      ...shown.map(([, name]) => element("th", { scope: "col", text: name })))),
-    element("tbody", {}, ...results.map((one) => element("tr", {},
-      element("th", { scope: "row", text: one.model }), ...shown.map((metric) => cell(one, metric))))));
+  return element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("scores") },
+    element("table", { class: "scores" },
+      element("thead", {}, element("tr", {}, element("th", { scope: "col", text: t("model") }),
+        ...shown.map(([, name]) => element("th", { scope: "col", text: name })))),
+      element("tbody", {}, ...results.map((one) => element("tr", {},
+        element("th", { scope: "row", text: one.model }), ...shown.map((metric) => cell(one, metric)))))));
 }
 
 async function scoreOf(pane, reference) {
@@ -49,7 +49,7 @@ export function setUpReference(panes) {
       results = made;
       show();
     } catch (error) {
-      if (own === turn) place.replaceChildren(element("p", { class: "fault", role: "alert", text: errorText(error) }));
+      if (own === turn) place.replaceChildren(element("p", { class: "fault", role: "alert", ...errorText(error) }));
     }
   };
   byId("evaluate").addEventListener("click", evaluate);

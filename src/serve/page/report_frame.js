@@ -1,6 +1,6 @@
 // Shows a report of the server, a whole HTML page, in a frame without rights. The frame inherits the page's
 // content security policy, so the report's styles get the page's nonce.
-import { byId, element, openDialog } from "./dom.js";
+import { byId, element, openDialog, say } from "./dom.js";
 import { request } from "./api.js";
 import { storedToken } from "./store.js";
 import { errorText } from "./server_texts.js";
@@ -23,7 +23,7 @@ export async function openReport(title, path) {
   // A new frame each time: one that was hidden keeps the layout of its old content for a while.
   const frame = element("iframe", { id: "report", sandbox: "", title });
   byId("report").replaceWith(frame);
-  byId("report-title").textContent = title;
+  say(byId("report-title"), title);
   const link = byId("report-link");
   link.href = path;
   link.hidden = storedToken() !== "";  // a link cannot carry the token
@@ -31,6 +31,6 @@ export async function openReport(title, path) {
   try {
     frame.srcdoc = withNonce(await (await request(path)).text());
   } catch (error) {
-    byId("report-title").textContent = errorText(error);
+    say(byId("report-title"), errorText(error));
   }
 }

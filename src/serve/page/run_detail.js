@@ -1,7 +1,7 @@
 // One run: state, curves of loss and BLEU, samples, configuration. While it trains, new values are fetched and
 // drawn as they come.
 import { compact, decimal, number, t } from "./strings.js";
-import { element, fillSelect } from "./dom.js";
+import { element, fillSelect, say } from "./dom.js";
 import { getJson, isAbort } from "./api.js";
 import { drawChart } from "./chart.js";
 import { openReport } from "./report_frame.js";
@@ -82,7 +82,7 @@ export class RunDetail {
       this.draw(run);
       if (run.state === "training") this.timer = setTimeout(() => this.poll(), pollEvery);
     } catch (error) {
-      if (!isAbort(error)) this.facts.textContent = errorText(error);
+      if (!isAbort(error)) say(this.facts, errorText(error));
     }
   }
 

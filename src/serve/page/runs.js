@@ -61,7 +61,7 @@ async function refreshRuns() {
     if (!first) byId("run").replaceChildren();
     runsTimer = setTimeout(refreshRuns, listPoll);
   } catch (error) {
-    byId("run").replaceChildren(element("p", { class: "fault", text: errorText(error) }));
+    byId("run").replaceChildren(element("p", { class: "fault", ...errorText(error) }));
   }
 }
 

@@ -1,6 +1,6 @@
 // What the server says, in the language of the interface. The server speaks English; its errors and the texts of the
 // attention experiments have French here. What has none is shown in English and marked as such.
-import { decimal, language, t, typeset } from "./strings.js";
+import { decimal, english, language, t, typeset } from "./strings.js";
 
 // English: French. {place} stands for any text, which is translated too; {PLACE} for a name, which stays as it is. In the
 // French, {place:8} is filled up with blanks to 8 characters. Paragraphs are translated sentence by sentence.
@@ -221,6 +221,9 @@ const frenchOfServer = {
   "no such model": "ce modèle n’existe pas",
   "model {MODEL}: not served here": "le modèle {MODEL} n’est pas servi ici",
   "model {MODEL}: not served here; did you mean {OTHER}?": "le modèle {MODEL} n’est pas servi ici ; pensiez-vous à {OTHER} ?",
+  "model {MODEL} is still loading": "le modèle {MODEL} se charge encore",
+  "model {MODEL}: {error}": "modèle {MODEL} : {error}",
+  "{NAME} ({n} sentences)": "{NAME} ({n} phrases)",
   "{MODEL}: no such run or checkpoint": "{MODEL} : ni entraînement ni point de contrôle de ce nom",
   "{MODEL}: no such run or checkpoint; did you mean {OTHER}?":
     "{MODEL} : ni entraînement ni point de contrôle de ce nom ; pensiez-vous à {OTHER} ?",
@@ -295,7 +298,7 @@ function frenchOfLine(line) {
 function frenchOf(text) {
   if (isFormula(text)) return frenchFormula(text);
   if (text.includes("\n")) return frenchOfParts(text.split("\n"), "\n");
-  const [, before, body, after] = text.match(/^(\s*)(.*?)(\s*)$/);
+  const [, before, body, after] = text.match(/^(\s*)(.*?)(\s*)$/s);
   const french = frenchOfLine(body.replace(/\s+/g, " "));
   return french === null ? null : before + french + after;
 }
@@ -307,9 +310,11 @@ export function serverText(text) {
   return french === null ? { text, lang: "en" } : { text: french };
 }
 
+// The same for an error. What has no French is wholly English.
 export function errorText(error) {
-  if (error.status === 0) return t("disconnected");
-  if (error.status === 413) return t("tooLong");
-  if (error.status === 401 || error.status === 403) return t("unauthorised");
-  return t("failed", { message: serverText(error.message).text });
+  if (error.status === 0) return { text: t("disconnected") };
+  if (error.status === 413) return { text: t("tooLong") };
+  if (error.status === 401 || error.status === 403) return { text: t("unauthorised") };
+  const { text, lang } = serverText(error.message);
+  return lang ? { text: english("failed", { message: text }), lang } : { text: t("failed", { message: text }) };
 }

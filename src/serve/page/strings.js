@@ -200,9 +200,18 @@ export function typeset(french) {
 
 // values fill {name} places; a number is written as the language writes it.
 export function t(key, values = {}) {
-  const single = values.n !== undefined && (values.n === 1 || (languageIndex === 0 && values.n === 0));
+  return filled(key, values, languageIndex);
+}
+
+// Whatever the language of the interface is.
+export function english(key, values = {}) {
+  return filled(key, values, 1);
+}
+
+function filled(key, values, index) {
+  const single = values.n !== undefined && (values.n === 1 || (index === 0 && values.n === 0));
   const phrase = (single && phrases[key + "One"]) || phrases[key];
-  const text = languageIndex === 0 ? typeset(phrase[0]) : phrase[1];
+  const text = index === 0 ? typeset(phrase[0]) : phrase[1];
   return text.replace(/\{(\w+)\}/g, (_, name) => {
     const value = values[name];
     return typeof value === "number" ? number(value) : value;

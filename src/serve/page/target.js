@@ -1,10 +1,10 @@
 // One English side: translates the source with one model as a stream, shows its words, lets them be replaced.
 import { number, t, translateInterface } from "./strings.js";
-import { announce, byId, copyText, emit, fillSelect, listen, saveAs, showMessage } from "./dom.js";
+import { announce, byId, copyText, emit, fillSelect, listen, saveAs, say, showMessage } from "./dom.js";
 import { ApiError, isAbort, postEvents, postJson } from "./api.js";
 import { settings } from "./store.js";
 import { errorText } from "./server_texts.js";
-import { modelFacts, modelOf, modelOptions, models } from "./models.js";
+import { modelFacts, modelOf, modelOptions, precisionOption } from "./models.js";
 import { renderPartial, renderTranslation } from "./render_words.js";
 import { setUpRoving } from "./roving.js";
 import { clearLights, lightFromTarget } from "./highlight.js";
@@ -23,12 +23,11 @@ function joinSegments(segments, lineCount) {
   return lines.map((line) => line.join(" ")).join("\n");
 }
 
-export function searchOptions() {
-  const options = {
+function searchOptions() {
+  return {
     beam: settings.beam, nbest: Math.min(settings.nbest, settings.beam), length_penalty: settings.lengthPenalty,
+    ...precisionOption(),
   };
-  if (models.precisions.includes(settings.precision)) options.precision = settings.precision;
-  return options;
 }
 
 export class TargetPane {
@@ -150,16 +149,12 @@ export class TargetPane {
   }
 
   // Another of the n-best translations; where the text is a single segment, with its words' certainties. Of several,
-  // lines that stay as they are keep theirs.
-  async adopt(text) {
+  // segments that stay as they are keep theirs.
+  async adopt({ text, parts }) {
     const [segment, ...more] = this.original.segments;
     if (more.length || !segment) {
-      const segments = text.split("\n").flatMap((made, line) => {
-        const own = this.original.segments.filter((one) => one.line === line);
-        if (!made || own.map((one) => one.text).join(" ") === made) return own;
-        const words = made.split(" ").map((one) => ({ text: one, probability: null }));
-        return [{ line, source: own.map((one) => one.source).join(" "), text: made, words }];
-      });
+      const segments = this.original.segments.map((one, i) =>
+        (parts[i] === one.text ? one : { ...one, text: parts[i], words: undefined, attention: undefined }));
       this.show({ ...this.original, text, segments }, this.original);
       return;
     }
@@ -206,11 +201,11 @@ export class TargetPane {
     if (busy) this.progress(() => t("translating"));
   }
 
-  // text(): in the language of the interface.
+  // text(): as say() takes it, in the language of the interface where it has that.
   progress(text, fault = false) {
     this.said = { text, fault };
     const line = this.find(".progress");
-    line.textContent = text();
+    say(line, text());
     line.classList.toggle("fault", fault);
   }
 

@@ -1,7 +1,7 @@
 // The translation tab: what is typed is translated by one or two models, each keystroke cancelling the last request.
 import { byId, listen } from "./dom.js";
 import { saveSettings, settings } from "./store.js";
-import { modelOf, models, readyModels } from "./models.js";
+import { firstModel, modelOf } from "./models.js";
 import { sourceView } from "./source.js";
 import { addLightedPane, clearLights, lightFromSource } from "./highlight.js";
 import { closeAlternatives, setUpAlternatives } from "./alternatives.js";
@@ -97,7 +97,7 @@ export function setUpTranslate() {
   });
   listen("models", () => {
     if (first.model) return;
-    useModel(modelOf(settings.model)?.state === "ready" ? settings.model : models.first || readyModels()[0]?.name);
+    useModel(modelOf(settings.model)?.state === "ready" ? settings.model : firstModel());
     share.follow();
     if (sourceView.text.trim()) translateNow();
   });

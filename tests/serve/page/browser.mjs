@@ -37,6 +37,13 @@ export function fulfil(route, body, status = 200, headers = {}) {
   return route.fulfill({ status, headers, contentType: "application/json", body: JSON.stringify(body) });
 }
 
+// Answers as /v1/translate does with `stream`.
+export function fulfilStream(route, translation) {
+  const events = { translation: { index: 0, ...translation }, done: { model: "m", precision: "int8", seconds: 0.1 } };
+  const body = Object.entries(events).map(([name, data]) => `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`).join("");
+  return route.fulfill({ contentType: "text/event-stream", body });
+}
+
 export async function translated(page, pane = 0) {
   const output = page.locator(".target").nth(pane).locator(".output");
   await output.locator(".word").first().waitFor();

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, before, test } from "node:test";
-import { address, fulfil, launch, openPage, textOf, translate, translated } from "./browser.mjs";
+import { address, fulfil, fulfilStream, launch, openPage, textOf, translate, translated } from "./browser.mjs";
 
 const sentence = "Pierre va à la bibliothèque tous les matins.";
 const other = "S'il neige, Sophie et Claire liront cette histoire.";
@@ -248,6 +248,31 @@ pageTest("the n-best list of several lines takes one over, line by line", async 
   assert.equal(await entries.nth(1).getAttribute("aria-current"), "true");
 });
 
+// Two sentences of a line that the model translates one by one.
+const inParts = {
+  text: "One two. Three four.",
+  segments: [
+    { line: 0, source: "Un deux.", text: "One two.", complete: true },
+    { line: 0, source: "Trois quatre.", text: "Three four.", complete: true },
+  ],
+  nbest: [
+    { text: "One two. Three four.", score: -1, log_probability: -1, complete: true, parts: ["One two.", "Three four."] },
+    { text: "A two. Three fours.", score: -2, log_probability: -2, complete: true, parts: ["A two.", "Three fours."] },
+  ],
+};
+
+pageTest("a translation that was taken over keeps its segments, for alternatives", {
+  routes: { "/v1/translate": (route) => fulfilStream(route, inParts) },
+}, async (page) => {
+  await translate(page, "Un deux. Trois quatre.");
+  await page.locator(".nbest-entry").nth(1).click();
+  assert.equal(await textOf(page), inParts.nbest[1].text);
+  const asked = page.waitForRequest("**/v1/alternatives");
+  await word(page, 3).click();
+  const { source, prefix } = (await asked).postDataJSON();
+  assert.deepEqual({ source, prefix }, { source: "Trois quatre.", prefix: "Three" });
+});
+
 pageTest("two models side by side: differences marked, both scored against a reference", async (page) => {
   const first = await translate(page, other);
   await page.click("#compare");
@@ -281,6 +306,21 @@ pageTest("search settings are sent", async (page) => {
   assert.deepEqual(await page.locator("#precision option").evaluateAll((all) => all.map((one) => one.value)), ["", "int8"]);
   await page.click("#settings-reset");
   assert.equal(await page.inputValue("#beam"), "4");
+});
+
+pageTest("the chosen precision is that of alternatives and attention", async (page) => {
+  await translate(page, sentence);
+  await page.click("#settings-open");
+  await page.selectOption("#precision", "int8");
+  await page.keyboard.press("Escape");
+  await translated(page);
+  const attention = page.waitForRequest("**/v1/attention");
+  await page.selectOption("#layer", { value: "1" });
+  await word(page, 0).hover();
+  assert.equal((await attention).postDataJSON().precision, "int8");
+  const alternatives = page.waitForRequest("**/v1/alternatives");
+  await word(page, 0).click();
+  assert.equal((await alternatives).postDataJSON().precision, "int8");
 });
 
 pageTest("a run: curves of loss and BLEU, samples, configuration, report", async (page) => {
@@ -361,6 +401,22 @@ pageTest("an experiment is computed by the server as its knobs move", async (pag
   }
 });
 
+pageTest("an experiment goes on when the language changes", {
+  routes: { "/v1/experiments/*": async (route) => {
+    await pause(1000);
+    await route.continue().catch(() => {});
+  } },
+}, async (page) => {
+  const sent = [];
+  page.on("request", (one) => one.url().includes("/v1/experiments/") && sent.push(one.url()));
+  await page.click("#tab-experiments");
+  await page.locator(".experiment-result[aria-busy=true]").waitFor();
+  await page.click("#language-switch");
+  await page.locator(".experiment-result[aria-busy=false] .claims").waitFor();
+  assert.equal(sent.length, 1);
+  assert.match(await page.textContent(".claims th"), /Affirmation/);
+});
+
 pageTest("the keyboard alone translates, moves between words, chooses an alternative, changes tabs", async (page) => {
   await page.locator(".model option").first().waitFor({ state: "attached" });
   await focusByTab(page, "#source");
@@ -415,7 +471,7 @@ pageTest("the interface speaks French and English, light and dark", { locale: "f
 });
 
 // Words that no French text has.
-const englishWords = /\b(the|of|and|with|without|for|from|each|is|are|by|keys?|heads?|weights?|values?|query|queries|layer|mean|step|loss|training|translation|copy|close|clear|settings|history|share|found|expected|holds)\b/i;
+const englishWords = /\b(the|of|and|with|without|for|from|each|is|are|by|keys?|heads?|weights?|values?|query|queries|layer|mean|step|loss|training|translation|copy|close|clear|settings|history|share|found|expected|holds|sentences)\b/i;
 
 // Texts, labels and tooltips of what is in a French interface: what is marked as English is left out, and what a run is made of.
 function frenchTexts(page, selector = "body") {
@@ -568,6 +624,38 @@ for (const [name, answer, said] of [
   });
 }
 
+const answeredWith = (message, status, headers) => ({
+  routes: { "/v1/translate": (route) => fulfil(route, { error: { message } }, status, headers) },
+});
+
+pageTest("a model that failed is not asked again", answeredWith("model first: it is damaged", 503), async (page) => {
+  await page.locator(".model option").first().waitFor({ state: "attached" });
+  await page.fill("#source", sentence);
+  await page.locator(".progress.fault").waitFor();
+  assert.match(await page.textContent(".progress"), /it is damaged/);
+});
+
+pageTest("a model that can answer is chosen before one that failed", {
+  routes: { "/v1/models": async (route) => {
+    const answer = await (await route.fetch()).json();
+    Object.assign(answer.models.find((one) => one.name === answer.default), { state: "failed", error: "it is damaged" });
+    await fulfil(route, answer);
+  } },
+}, async (page) => {
+  await translate(page, sentence);
+  assert.notEqual(await page.inputValue(".target .model"), models.default);
+});
+
+pageTest("an error without French is shown in English, and says so", {
+  locale: "fr-FR", ...answeredWith("something\u2028odd\rhappened", 500),
+}, async (page) => {
+  await page.locator(".model option").first().waitFor({ state: "attached" });
+  await page.fill("#source", sentence);
+  await page.locator(".progress.fault").waitFor();
+  assert.match(await page.textContent(".progress"), /^Failed: something/);
+  assert.equal(await page.getAttribute(".progress", "lang"), "en");
+});
+
 pageTest("a text that is too long says so", {
   routes: { "/v1/translate": (route) => fulfil(route, { error: { message: "at most 10 characters", field: "text" } }, 413) },
 }, async (page) => {
@@ -577,41 +665,78 @@ pageTest("a text that is too long says so", {
   assert.match(await page.textContent(".progress"), /too long/);
 });
 
-test("axe finds no serious fault", async () => {
-  const axe = await readFile(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
-  const check = async (page, where) => {
-    await page.mouse.move(2, 2);
-    const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-    const serious = violations.filter((one) => ["serious", "critical"].includes(one.impact))
-      .map((one) => `${where}: ${one.id}: ${one.nodes.map((node) => node.target).join(", ")}`);
-    assert.deepEqual(serious, []);
-  };
-  for (const colorScheme of ["light", "dark"]) {
-    const page = await openPage(browser, { colorScheme, locale: colorScheme === "dark" ? "fr-FR" : "en-GB" });
-    await page.evaluate(axe);
-    await translate(page, paragraphs);
+const phone = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
+
+// Each part of the page in a state of its own: [name, what leads there].
+const states = [
+  ["translate", async (page) => {
     await page.click("#compare");
     await translated(page, 1);
     await page.fill("#reference", "Pierre goes to the library every morning.");
     await page.click("#evaluate");
     await page.locator(".scores").waitFor();
-    await check(page, colorScheme + " translate");
+  }],
+  ["alternatives", async (page) => {
     await word(page, 0).click();
     await page.locator(".alternative").first().waitFor();
-    await check(page, colorScheme + " alternatives");
-    await page.keyboard.press("Escape");
-    for (const [button, ready] of [["#map-open", "#map td"], ["#settings-open", "#beam"], ["#history-open", "#history-title"]]) {
-      await page.click(button);
-      await page.locator(ready).first().waitFor();
-      await check(page, `${colorScheme} ${button}`);
-      await page.keyboard.press("Escape");
-    }
+  }],
+  ...[["#map-open", "#map td"], ["#settings-open", "#beam"], ["#history-open", "#history-title"]].map(([button, ready]) => [button, async (page) => {
+    await page.click(button);
+    await page.locator(ready).first().waitFor();
+  }]),
+  ["a file's error", async (page) => {
+    await page.setInputFiles("#file", { name: "image.png", mimeType: "image/png", buffer: Buffer.from("x") });
+    await page.locator("#file-result .fault").waitFor();
+  }],
+  ["a translation's error", async (page) => {
+    await page.route(address + "/v1/translate", (route) => fulfil(route, { error: { message: "odd" } }, 500));
+    await page.fill("#source", other);
+    await page.locator(".progress.fault").first().waitFor();
+  }],
+  ["runs", async (page) => {
     await page.click("#tab-runs");
+    await page.click("[data-run=first]");
     await page.locator("#loss-chart path").first().waitFor();
-    await check(page, colorScheme + " runs");
+  }],
+  ["a report", async (page) => {
+    await page.click("#report-open");
+    await page.locator("#report-dialog[open]").waitFor();
+  }],
+  ["experiments", async (page) => {
     await page.click("#tab-experiments");
     await page.locator(".claims").waitFor();
-    await check(page, colorScheme + " experiments");
+  }],
+];
+
+for (const [name, options] of [
+  ["light, English", {}],
+  ["dark, French", { colorScheme: "dark", locale: "fr-FR" }],
+  ["light, French, on a phone", { locale: "fr-FR", ...phone }],
+  ["dark, English, on a phone", { colorScheme: "dark", ...phone }],
+]) {
+  test(`axe finds no serious fault: ${name}`, async () => {
+    const axe = await readFile(new URL("node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
+    const check = async (page, where) => {
+      await page.mouse.move(2, 2);
+      const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+      const serious = violations.filter((one) => ["serious", "critical"].includes(one.impact))
+        .map((one) => `${where}: ${one.id}: ${one.nodes.map((node) => node.target).join(", ")}`);
+      assert.deepEqual(serious, []);
+    };
+    const refusing = (route) => fulfil(route, { error: { message: "token" } }, 401);
+    const asking = await openPage(browser, { ...options, routes: { "/v1/**": refusing } });
+    await asking.evaluate(axe);
+    await asking.locator("#token-dialog[open]").waitFor();
+    await check(asking, "token");
+    await asking.context().close();
+    const page = await openPage(browser, options);
+    await page.evaluate(axe);
+    await translate(page, paragraphs);
+    for (const [where, lead] of states) {
+      await lead(page);
+      await check(page, where);
+      await page.keyboard.press("Escape");
+    }
     await page.context().close();
-  }
-});
+  });
+}
