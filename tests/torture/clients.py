@@ -315,5 +315,6 @@ def serve(lab):
     seconds = 3 if lab.short else 60
     lab.row("serve", f"a full queue for {seconds} seconds, 12 clients", lab.attempts("serve", "queue", [seconds], full_queue))
     lab.row("serve", "`kill -TERM` under load, 16 clients", lab.attempts("serve", "term", [0] * (2 if lab.short else 30), ended_under_load))
-    lab.row("serve", "16 MB of brackets without the token", lab.attempts("serve", "unknown", [1 if lab.short else 20], unknown_callers))
+    count = 1 if lab.short else 20
+    lab.row("serve", f"16 MB of brackets without the token, {2 * count} times", lab.attempts("serve", "unknown", [count], unknown_callers))
     lab.row("serve", "the model's files disappear", lab.attempts("serve", "lost", [0], lost_model))
