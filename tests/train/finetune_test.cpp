@@ -10,6 +10,7 @@
 #include "calque/decode/translator.h"
 #include "calque/model/batch_layout.h"
 #include "calque/model/lora.h"
+#include "calque/runs/model_source.h"
 #include "calque/train/run_setup.h"
 #include "calque/train/training_loop.h"
 #include "tiny_model.h"
@@ -140,6 +141,25 @@ TEST_F(FinetuneTest, AdaptersAreSavedAloneStandOnTheirBaseAndResumeInTheSameBits
   fs::remove(kept);  // it may be a hard link
   write_file(kept, other);
   EXPECT_THROW(result_of("lora"), UserError);
+}
+
+TEST_F(FinetuneTest, RunsOnOneBaseShareItInAServerAndTranslateAsAlone) {
+  SharedModels shared;
+  std::vector<std::unique_ptr<Translator>> served;
+  for (const std::string run : {"one", "two"}) {
+    train_run(tuned(
+        run, ", lora: {rank: 4, target_modules: [" + std::string(run == "one" ? "qkv" : "down") + "]}"));
+    const ModelSource source = find_model(folder_ / "runs", run);
+    served.push_back(shared.open(source, WeightPrecision::float32));
+    const auto alone = open_translator(source);
+    for (const char* line : {"Le chat dort.", "Où est la gare ?"}) {
+      const Translation expected = alone->translate(line), found = served.back()->translate(line);
+      EXPECT_EQ(found.text(), expected.text());
+      EXPECT_NEAR(found.best.front().score, expected.best.front().score, 1e-3);
+    }
+  }
+  const auto norm = [](const Translator& one) { return one.decoder().norm->weight.data_ptr(); };
+  EXPECT_EQ(norm(*served[0]), norm(*served[1]));
 }
 
 TEST_F(FinetuneTest, ABaseInLowerPrecisionTrainsNearlyTheSame) {
