@@ -272,9 +272,9 @@ void read_config(const Fields& fields, const fs::path& file, const std::vector<s
   read_config_text(fields, read_file(file), file.string(), file.parent_path(), overrides);
 }
 
-void read_stored_config(const Fields& fields, const fs::path& file,
-                        const std::vector<std::string>& overrides) {
-  read_text(fields, read_file(file), file.string(), file.parent_path(), overrides, /*stored=*/true);
+void read_stored_config(const Fields& fields, const std::string& text, const std::string& name,
+                        const fs::path& folder, const std::vector<std::string>& overrides) {
+  read_text(fields, text, name, folder, overrides, /*stored=*/true);
 }
 
 void read_config_text(const Fields& fields, const std::string& text, const std::string& name,
@@ -299,6 +299,19 @@ std::string config_table(const Fields& fields) {
   std::string out = "| key | type | default | meaning |\n|---|---|---|---|\n";
   add_rows(fields, "", out);
   return out;
+}
+
+std::vector<std::pair<std::string, std::string>> config_values(const Fields& fields, const fs::path& folder) {
+  std::vector<std::pair<std::string, std::string>> values;
+  for (const Field& field : fields) {
+    if (field.children.empty()) {
+      values.emplace_back(field.name, flow(field.write(folder)));
+    } else {
+      for (auto& [key, value] : config_values(field.children, folder))
+        values.emplace_back(field.name + "." + key, std::move(value));
+    }
+  }
+  return values;
 }
 
 std::vector<std::string> config_keys(const Fields& fields) {

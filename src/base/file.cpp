@@ -145,6 +145,10 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 AtomicFile::AtomicFile(fs::path path) : path_(fs::absolute(path)) {
   std::error_code error;
+  if (fs::is_symlink(path_)) {  // the link stays; /dev/stdout is one
+    const fs::path target = fs::weakly_canonical(path_, error);
+    if (!error) path_ = target;
+  }
   const fs::file_status status = fs::status(path_, error);
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     throw UserError(display_name(path) + (fs::is_directory(status)

@@ -95,7 +95,7 @@ std::string clean_text(std::string_view line) {
   bool is_clean = !line.starts_with(' ') && !line.ends_with(' ') && !find_invalid_utf8(line);
   for (size_t i = 0; is_clean && i < line.size(); ++i) {
     const auto byte = static_cast<unsigned char>(line[i]);
-    is_clean = (byte > 0x20 && byte < 0x7F) || byte >= 0xE4 ||
+    is_clean = (byte > 0x20 && byte < 0x7F) || (byte >= 0xE4 && byte != 0xEF) ||
                (byte >= 0x80 && byte < 0xE1 && byte != 0xC2) || (byte == 0x20 && line[i + 1] != ' ');
   }
   if (is_clean) return std::string(line);
@@ -103,6 +103,7 @@ std::string clean_text(std::string_view line) {
   for (char32_t& point : points) {
     if (point < 0x20 || (point >= 0x7F && point < 0xA0)) point = U' ';
   }
+  std::erase(points, U'\uFEFF');  // a byte order mark, or no space at all
   std::string text;
   for (const auto& word : split_words(points)) text += (text.empty() ? "" : " ") + to_utf8(word);
   return text;

@@ -111,6 +111,10 @@ std::string format_count(int64_t count) {
   return grouped;
 }
 
+std::string format_count(int64_t count, std::string_view noun) {
+  return format_count(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 std::string format_bytes(int64_t bytes) {
   constexpr const char* units[] = {"B", "kB", "MB", "GB", "TB"};
   double value = static_cast<double>(bytes);

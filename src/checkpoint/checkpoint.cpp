@@ -173,6 +173,12 @@ namespace {
 // Refuses a configuration, of the file `name`, that asks for more memory than the weights in `folder`
 // justify.
 void check_size(const ModelConfig& config, const fs::path& name, const fs::path& folder) {
+  if (!fs::exists(folder / "model.safetensors"))
+    throw UserError(
+        fmt::format(
+            "{}: no model.safetensors in the folder{}", folder.string(),
+            fs::exists(folder / "model.safetensors.index.json") ? ": its weights are in several files" : ""),
+        "`calque import SOURCE CHECKPOINT` makes one of what it can read");
   int64_t weights = 0;  // mutate: one more makes no difference to a check this coarse
   const Safetensors file(folder / "model.safetensors");
   for (const auto& [key, entry] : file.entries()) weights += c10::multiply_integers(entry.shape);
@@ -186,7 +192,10 @@ AdapterConfig read_adapter_config(const json& own, const std::string& file) {
     if (rank < 1 || rank > 4096 || first_layer < 0)
       throw UserError(
           fmt::format("{}: calque.lora: rank {} or first_layer {} is out of range", file, rank, first_layer));
-    return AdapterConfig{rank, lora.value("scale", 1.0), 0,
+    const double scale = lora.value("scale", 1.0);
+    if (!(std::abs(scale) <= 1e6))
+      throw UserError(fmt::format("{}: calque.lora: scale {} is out of range", file, scale));
+    return AdapterConfig{rank, scale, 0,
                          lora.value(lora.contains("target_modules") ? "target_modules" : "matrices",
                                     std::vector<std::string>{}),
                          first_layer};
@@ -265,7 +274,8 @@ fs::path Checkpoint::find_base(const json& own) const {
   }
   throw UserError(
       fmt::format("{}: the base model of its adapters was not found; tried {}", folder_.string(), tried),
-      "adapters need the base model that they were trained on");
+      "adapters work only with the base model that they were trained on: copy the whole run, which keeps it "
+      "in its folder base/, or `calque export` the run to one model without adapters");
 }
 
 void Checkpoint::load_adapters_into(const Decoder& decoder) const {
@@ -279,6 +289,8 @@ void Checkpoint::load_adapters_into(const Decoder& decoder) const {
       throw UserError(fmt::format("{}: {} has shape [{}], expected [{}]", file.string(), parameter.key(),
                                   fmt::join(value.sizes(), ", "),
                                   fmt::join(parameter.value().sizes(), ", ")));
+    if (!value.isfinite().all().item<bool>())
+      throw UserError(fmt::format("{}: {} has values that are not finite", file.string(), parameter.key()));
     parameter.value().copy_(value);
   }
 }

@@ -124,6 +124,12 @@ class Reader {
     c.rope_theta = number(of + "rope.freq_base", 10000);
     const auto head = static_cast<int64_t>(number(of + "attention.key_length", 0));
     c.head_size = head > 0 && head * c.heads != c.hidden_size ? head : 0;
+    const auto size = static_cast<double>(head > 0 ? head : c.hidden_size / std::max<int64_t>(c.heads, 1));
+    for (const char* key : {"attention.value_length", "rope.dimension_count"}) {
+      if (const double found = number(of + key, size); found != size)
+        source_.problems.push_back(
+            fmt::format("{}{} {} is not supported, only the head size, {}", of, key, found, size));
+    }
     c.tied_embeddings = !gguf_->entries().contains("output.weight");
     const std::string scaling = text(of + "rope.scaling.type", "none");
     if (scaling != "none" && number(of + "rope.scaling.factor", 1) != 1)

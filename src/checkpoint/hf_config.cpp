@@ -197,6 +197,11 @@ void read_rope_model(const json& j, const ArchitectureTraits& traits, const std:
   if (gemma) return read_gemma(j, file, c);
   require(j, "hidden_act", "silu", file);
   require(j, "use_sliding_window", false, file);
+  require(j, "partial_rotary_factor", 1.0, file);
+  for (const json& one : j.value("layer_types", json::array())) {
+    if (one != "full_attention")
+      throw UserError(fmt::format("{}: layer_types {} is not supported", file, shorten(one.dump(), 40)));
+  }
   if (traits.architecture == Architecture::qwen3) require(j, "attention_bias", false, file);
   if (traits.architecture != Architecture::llama) return;
   c.bias = j.value("attention_bias", false);

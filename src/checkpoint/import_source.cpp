@@ -35,7 +35,7 @@ bool is_buffer(const std::string& name) {
          name.ends_with(".attn.masked_bias");
 }
 
-// The id of a special token, from tokenizer_config.json or config.json; -1 if unknown.
+// The id of a special token, from tokenizer_config.json or the model's config.json; -1 if unknown.
 int64_t special_id(const fs::path& folder, const json& config, const char* name, const json& tokenizer) {
   const fs::path file = folder / "tokenizer_config.json";
   const json settings = fs::exists(file) ? parse_json(read_file(file), file.string()) : json();
@@ -89,6 +89,20 @@ std::string convert_tokenizer(const fs::path& file, int64_t begin, int64_t end) 
   return is_llama2c ? llama2c_tokenizer(bytes, file.string()) : bytes;
 }
 
+namespace {
+
+// A tokenizer.json with the ids of begin and end that tokenizer_config.json beside it, or the model, names.
+std::string convert_tokenizer_json(const fs::path& file, const json& config) {
+  const json tokenizer = read_json(file);
+  const auto id_of = [&](const char* name) {
+    return read_json_values((file.parent_path() / "tokenizer_config.json").string() + " or tokenizer.json",
+                            [&] { return special_id(file.parent_path(), config, name, tokenizer); });
+  };
+  return convert_tokenizer(file, id_of("bos_token"), id_of("eos_token"));
+}
+
+}  // namespace
+
 ImportSource open_hf_folder(const fs::path& folder) {
   ImportSource source;
   source.path = folder;
@@ -128,12 +142,7 @@ ImportSource open_hf_folder(const fs::path& folder) {
     source.tokenizer = read_file(folder / "tokenizer.model");
     source.tokenizer_kind = "SentencePiece";
   } else if (fs::exists(folder / "tokenizer.json")) {
-    const json tokenizer = read_json(folder / "tokenizer.json");
-    const auto id_of = [&](const char* name) {
-      return read_json_values((folder / "tokenizer_config.json").string() + " or tokenizer.json",
-                              [&] { return special_id(folder, config, name, tokenizer); });
-    };
-    source.tokenizer = convert_tokenizer(folder / "tokenizer.json", id_of("bos_token"), id_of("eos_token"));
+    source.tokenizer = convert_tokenizer_json(folder / "tokenizer.json", config);
     source.tokenizer_kind = "tokenizer.json";
   }
   return source;
@@ -158,7 +167,10 @@ ImportSource open_import_source(const fs::path& path, const fs::path& tokenizer)
   }
   source.path = path;
   if (!tokenizer.empty()) {
-    source.tokenizer = convert_tokenizer(tokenizer, 1, 2);
+    const bool is_json = read_file(tokenizer).starts_with('{');
+    const json config = fs::is_directory(path) ? read_json(path / "config.json") : json::object();
+    source.tokenizer =
+        is_json ? convert_tokenizer_json(tokenizer, config) : convert_tokenizer(tokenizer, 1, 2);
     source.tokenizer_kind = tokenizer.filename().string();
   }
   if (source.tokenizer) {

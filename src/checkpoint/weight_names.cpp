@@ -130,7 +130,8 @@ void load_weights(const Decoder& decoder, const Safetensors& file, const std::st
   std::set<std::string> expected;
   for (const auto& [key, view] : weight_views(decoder)) {
     if (!file.entries().contains(key))
-      throw UserError(fmt::format("{}: no tensor {} of config.json's model", name, key));
+      throw UserError(fmt::format("{}: no tensor {} of config.json's model", name, key),
+                      "does its config.json belong to it? `calque import` reads other names of tensors");
     const Tensor value = file.tensor(key);
     if (value.sizes() != view.sizes()) {
       throw UserError(fmt::format("{}: {} has shape [{}], config.json says [{}]", name, key,
@@ -145,7 +146,8 @@ void load_weights(const Decoder& decoder, const Safetensors& file, const std::st
   }
   for (const auto& [key, entry] : file.entries()) {
     if (!expected.contains(key))
-      throw UserError(fmt::format("{}: {} is not part of config.json's model", name, shorten(key, 80)));
+      throw UserError(fmt::format("{}: {} is not part of config.json's model", name, shorten(key, 80)),
+                      "does its config.json belong to it? `calque import` reads other names of tensors");
   }
 }
 

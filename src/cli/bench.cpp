@@ -14,6 +14,7 @@
 #include "calque/cli/model_options.h"
 #include "calque/cli/test_set_options.h"
 #include "calque/train/rank_bench.h"
+#include "calque/train/rank_check.h"
 
 namespace calque::cli {
 namespace {
@@ -130,9 +131,15 @@ void print_ranks(const RankBench& bench) {
 
 // Under `calque launch` and other launchers.
 void run_bench_ranks(BenchOptions& options, const World& world) {
-  const auto group = std::make_shared<ProcessGroup>(world);
+  const auto group = std::make_shared<ProcessGroup>(
+      world, Claims{{"command", "bench train"}, {"--seconds", std::to_string(options.train.seconds)}});
   RunConfig config;
-  group->everywhere([&] { config = read_run_config(options.config, options.overrides); });
+  group->everywhere([&] {
+    if (options.train.busy > 0)
+      throw UserError("--busy measures one process, not several", "leave `calque launch` out");
+    config = read_run_config(options.config, options.overrides);
+  });
+  check_settings_alike(*group, config);
   const RankBench bench = bench_ranks(config, options.train, group);
   if (!group->is_first()) return;
   options.as_json ? print_json(bench.to_json()) : print_ranks(bench);

@@ -73,16 +73,48 @@ const CLI::App* deepest(const CLI::App& app, std::string& name) {
   return at;
 }
 
+const CLI::Option* option_of(const CLI::App& command, const std::string& word) {
+  for (const CLI::App* at = &command; at != nullptr; at = at->get_parent()) {
+    for (const CLI::Option* option : at->get_options()) {
+      if (option->check_name(word.substr(0, word.find('=')))) return option;
+    }
+  }
+  return nullptr;
+}
+
+// Where a subcommand should stand: the first word after the command's own name that is no option's value. Or
+// else an option that does not exist.
+std::optional<std::string> unknown_subcommand(const CLI::App& command,
+                                              const std::vector<std::string>& words) {
+  std::vector<std::string> path;  // of the command, from the first word on
+  for (const CLI::App* at = &command; at->get_parent() != nullptr; at = at->get_parent())
+    path.insert(path.begin(), at->get_name());
+  std::optional<std::string> unknown_option;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word.starts_with("-")) {
+      const CLI::Option* option = option_of(command, word);
+      if (option == nullptr && !unknown_option) unknown_option = word;
+      const bool has_value = option != nullptr && option->get_items_expected_max() > 0;
+      i += has_value && word.find('=') == std::string::npos;
+    } else if (!path.empty() && word == path.front()) {
+      path.erase(path.begin());
+    } else if (!word.empty()) {
+      return word;
+    }
+  }
+  return unknown_option;
+}
+
 // The first word that nothing took: an unknown subcommand, option or argument.
 std::optional<std::string> unknown_word(const CLI::App& command, const CLI::ParseError& error,
                                         const std::vector<std::string>& words) {
   const std::string message = error.what();  // of an ExtrasError: "…: WORD WORD"
   const std::string extras = message.substr(std::min(message.find(": "), message.size() - 1) + 1) + " ";
-  const auto names = subcommand_names(command);
-  const bool wants_subcommand = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !names.empty();
+  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && !subcommand_names(command).empty())
+    return unknown_subcommand(command, words);
   for (const std::string& word : words) {
     if (word.empty()) continue;
-    if (wants_subcommand && !word.starts_with("-") && command.get_name() != word) return word;
     if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr &&
         extras.find(" " + word + " ") != std::string::npos)
       return word;
@@ -228,7 +260,8 @@ int run(int argc, char** argv) {
     return exit_failed;
   } catch (const RankLost& error) {
     log::error("{}", error.what());
-    if (world_of_this_process().is_first())
+    const bool trains = app.got_subcommand("train") || app.got_subcommand("resume");
+    if (trains && world_of_this_process().is_first())
       log::info(
           "  help: a training run continues from its last checkpoint: `calque resume RUN`, on as many "
           "processes as you like");

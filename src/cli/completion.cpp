@@ -54,7 +54,8 @@ std::vector<std::string> run_names() {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(runs_folder(), ignored)) {
     const std::string name = entry.path().filename().string();
-    if (entry.is_directory() && !name.starts_with('.')) names.push_back(name);
+    if (!name.starts_with('.') && std::filesystem::exists(entry.path() / "config.yaml"))
+      names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   return names;

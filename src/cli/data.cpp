@@ -30,17 +30,24 @@ void check(const DataOptions& options) {
   if (config.data.train.empty() && config.data.valid.empty() && config.data.test.empty()) {
     throw UserError(fmt::format("{}: data: no corpus is named", options.config.string()), "set data.train");
   }
+  set_num_threads(config.train.threads);
+  // The one that training will use. A corpus that none can be trained on is looked at all the same.
   std::optional<Tokenizer> tokenizer;
-  if (!config.tokenizer.path.empty()) tokenizer = Tokenizer::load(config.tokenizer.path);
-  const DataReport report = check_data(config.data, tokenizer ? &*tokenizer : nullptr, options.examples);
+  std::exception_ptr no_tokenizer;
+  try {
+    DataCache cache(runs_folder() / ".cache", num_threads());
+    if (!config.data.train.empty() || !config.tokenizer.path.empty() || !config.finetune.init_from.empty())
+      tokenizer = choose_tokenizer(config, cache);
+  } catch (const UserError&) {
+    no_tokenizer = std::current_exception();
+  }
+  const DataReport report =
+      check_data(config.data, tokenizer ? &*tokenizer : nullptr, options.examples, num_threads());
   options.as_json ? print_json(report.to_json()) : print(report.to_text());
   if (!tokenizer && !options.as_json)
-    log::info("lengths are estimated and unknown tokens not counted: no tokenizer.path is set");
+    log::info("lengths are estimated and unknown tokens not counted: there is no tokenizer");
   if (report.fatal()) throw Exit{exit_user_error};
-  if (tokenizer || config.data.train.empty()) return;
-  set_num_threads(config.train.threads);
-  DataCache cache(runs_folder() / ".cache", num_threads());
-  choose_tokenizer(config, cache);  // refuses a vocabulary that the corpus has no text for
+  if (no_tokenizer) std::rethrow_exception(no_tokenizer);
 }
 
 void batches(const DataOptions& options) {

@@ -120,7 +120,7 @@ void print_inspection(const Inspection& found) {
   print(fmt::format("{} tensors\n", found.tensors.size()));
   for (const Inspection::Tensor& tensor : found.tensors)
     print(fmt::format("  {:<52} [{}]  {}\n", shorten(tensor.name, 200), fmt::join(tensor.shape, ", "),
-                      tensor.stored));
+                      shorten(tensor.stored, 200)));
 }
 
 void run_inspect(InspectOptions& options) {

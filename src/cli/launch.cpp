@@ -15,17 +15,37 @@ struct LaunchCommandOptions {
   LaunchOptions launch;
 };
 
-constexpr std::string_view commands[] = {"train", "resume", "translate", "evaluate", "data", "bench"};
+constexpr std::string_view commands[] = {"train",    "resume",       "translate",
+                                         "evaluate", "data prepare", "bench train"};
 
-void run_launch(LaunchCommandOptions& options, const std::vector<std::string>& words) {
-  const auto word =
-      std::find_if(words.begin(), words.end(), [](const auto& one) { return !one.starts_with("-"); });
-  if (word == words.end() ||
-      std::find(std::begin(commands), std::end(commands), *word) == std::end(commands)) {
-    throw UserError(word == words.end() ? "launch: the command is missing"
-                                        : fmt::format("launch: `calque {}` runs in one process", *word),
+// The subcommand in these words, such as "train" or "data prepare".
+std::string command_of(const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  for (const std::string& word : words) {
+    if (!word.starts_with("-")) names.push_back(word);
+  }
+  if (names.empty()) return "";
+  const bool has_parts = names.front() == "data" || names.front() == "bench";
+  return has_parts && names.size() > 1 ? names[0] + " " + names[1] : names[0];
+}
+
+void check_command(const LaunchCommandOptions& options, const std::vector<std::string>& words) {
+  const std::string command = command_of(words);
+  const bool dry = std::find(words.begin(), words.end(), "--dry-run") != words.end();
+  if (dry || std::find(std::begin(commands), std::end(commands), command) == std::end(commands)) {
+    throw UserError(command.empty() ? "launch: the command is missing"
+                                    : fmt::format("launch: `calque {}{}` runs in one process", command,
+                                                  dry ? " --dry-run" : ""),
                     "train, resume, translate, evaluate, data prepare and bench train run in several");
   }
+  if (options.launch.max_restarts > 0 && command == "translate")
+    throw UserError(
+        "launch: --max-restarts: a translation cannot be started again",
+        "what it has read from a pipe and printed is gone; without --max-restarts a failure ends it");
+}
+
+void run_launch(LaunchCommandOptions& options, const std::vector<std::string>& words) {
+  check_command(options, words);
   if (!options.hosts.empty()) {
     options.launch.hosts = parse_hosts(options.hosts);
   } else {
@@ -42,9 +62,8 @@ void run_launch(LaunchCommandOptions& options, const std::vector<std::string>& w
 
 void add_launch_command(CLI::App& app) {
   static LaunchCommandOptions options;
-  CLI::App* command =
-      add_command(app, "launch", "Run train, resume, translate or evaluate on several processes",
-                  "calque launch -n 2 train configs/demo.yaml");
+  CLI::App* command = add_command(app, "launch", "Run train, translate, evaluate, … on several processes",
+                                  "calque launch -n 2 train configs/demo.yaml");
   command->fallthrough(false);
   command->prefix_command();
   command->add_option("-n", options.processes, "Processes on this machine")->check(CLI::Range(1, 4096));

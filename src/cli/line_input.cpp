@@ -23,6 +23,9 @@ LineInput::LineInput(std::vector<std::filesystem::path> files) : files_(std::mov
     if (std::filesystem::exists(file) && !std::filesystem::is_regular_file(file) &&
         !std::filesystem::is_directory(file))
       continue;  // a pipe is read once, and its size is not known
+    if (!std::filesystem::exists(file) && file.string().find(' ') != std::string::npos)
+      throw UserError(fmt::format("{}: no such file", file.string()),
+                      "a sentence comes from stdin: echo 'Bonjour.' | calque translate MODEL");
     check_readable(file);
     total_bytes_ += static_cast<int64_t>(std::filesystem::file_size(file));
   }

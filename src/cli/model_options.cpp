@@ -89,6 +89,9 @@ void apply_decode_options(const ModelOptions& options, DecodeConfig& config) {
       log::warn("{} has no effect without --sample", flag_name(key));
   }
   check_decode(config);
+  if (options.threads > available_cores())
+    log::warn("--threads {}, but this machine has {} cores: more threads are slower", options.threads,
+              available_cores());
 }
 
 std::unique_ptr<Translator> open_model(const ModelSource& source, const ModelOptions& options) {

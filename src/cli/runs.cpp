@@ -48,7 +48,8 @@ void prune(const RunsOptions& options) {
   int64_t bytes = 0;
   const auto removed = prune_cache(runs_folder() / ".cache", *seconds);
   for (const CachedFile& one : removed) bytes += one.bytes;
-  log::info("removed {} files, {}", removed.size(), format_bytes(bytes));
+  log::info("removed {}, {}", format_count(static_cast<int64_t>(removed.size()), "file"),
+            format_bytes(bytes));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "calque/data/tokenizer.h"
 
 #include <iostream>
+#include <optional>
 
 #include "calque/base/error.h"
 #include "calque/base/file.h"
@@ -11,6 +12,7 @@
 #include "calque/checkpoint/checkpoint.h"
 #include "calque/cli/command.h"
 #include "calque/data/tokenizer_training.h"
+#include "calque/kernels/threads.h"
 
 namespace calque::cli {
 namespace {
@@ -24,6 +26,7 @@ struct TokenizerOptions {
   std::vector<std::filesystem::path> files;
   bool pieces = false;
   uint64_t seed = 1;
+  std::optional<int64_t> threads = {};
 };
 
 void train_model(TokenizerOptions& options) {
@@ -39,7 +42,8 @@ void train_model(TokenizerOptions& options) {
   }
   options.config.kind = options.kind == "bpe" ? TokenizerKind::bpe : TokenizerKind::unigram;
   options.config.nfkc = !options.identity;
-  const Tokenizer tokenizer = train_tokenizer(options.config, corpus);
+  set_num_threads(options.threads.value_or(0));
+  const Tokenizer tokenizer = train_tokenizer(options.config, corpus, num_threads());
   write_file(options.output, tokenizer.serialized());
   log::info("{}: {} pieces", options.output.string(), format_count(tokenizer.size()));
 }
@@ -109,6 +113,8 @@ void add_tokenizer_command(CLI::App& app) {
       ->capture_default_str()
       ->check(CLI::IsMember({"bpe", "unigram"}));
   train_command->add_flag("--no-nfkc", options.identity, "No Unicode normalisation");
+  train_command->add_option("--threads", options.threads, "Processor threads; 0: all cores")
+      ->check(CLI::Range(0, 1024));
   train_command->callback([] { train_model(options); });
 
   CLI::App* encode_command =

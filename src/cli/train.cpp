@@ -1,13 +1,16 @@
 // calque train, calque resume: a run from its configuration, or from where it stopped.
+#include <algorithm>
 #include <functional>
 
 #include "calque/base/config.h"
 #include "calque/base/error.h"
 #include "calque/base/file.h"
 #include "calque/base/log.h"
+#include "calque/base/text.h"
 #include "calque/base/units.h"
 #include "calque/cli/command.h"
 #include "calque/cli/model_options.h"
+#include "calque/runs/run_list.h"
 #include "calque/train/dry_run.h"
 #include "calque/train/overfit_check.h"
 #include "calque/train/rank_check.h"
@@ -71,8 +74,11 @@ fs::path find_run(const std::string& name) {
   for (const fs::path& folder : {runs_folder() / name, fs::path(name)}) {
     if (fs::exists(folder / "config.yaml")) return folder;
   }
-  throw UserError(fmt::format("{}: no such run", (runs_folder() / name).string()),
-                  "`calque runs` lists them");
+  std::vector<std::string> known;
+  for (const RunSummary& one : list_runs(runs_folder())) known.push_back(one.name);
+  throw UserError(
+      fmt::format("{}: no such run{}", (runs_folder() / name).string(), did_you_mean(name, known)),
+      "`calque runs` lists them");
 }
 
 // Only rank 0 needs the run's folder: the others get the configuration from it.
@@ -130,6 +136,14 @@ void check_arguments(TrainCommandOptions& options) {
                              options.config.string());  // no configuration was given
     options.config.clear();
   }
+  if (options.config.empty()) {  // `train train.steps=5 my.yaml`
+    const auto file = std::find_if(options.overrides.begin(), options.overrides.end(),
+                                   [](const std::string& one) { return one.find('=') == std::string::npos; });
+    if (file != options.overrides.end()) {
+      options.config = *file;
+      options.overrides.erase(file);
+    }
+  }
   if (options.training.resume && options.training.fresh)
     throw UserError("--resume and --fresh exclude each other");
   if (options.config.empty() && !options.training.resume)
@@ -138,6 +152,11 @@ void check_arguments(TrainCommandOptions& options) {
       fs::exists(fs::path("configs") / (options.config.string() + ".yaml")))
     throw UserError(fmt::format("{}: no such file", options.config.string()),
                     fmt::format("did you mean configs/{}.yaml?", options.config.string()));
+  if (!options.config.empty() && !fs::exists(options.config) &&
+      fs::exists(runs_folder() / options.config / "config.yaml"))
+    throw UserError(fmt::format("{}: no such configuration file", options.config.string()),
+                    fmt::format("`calque resume {}` continues the run of this name",
+                                shell_quoted(options.config.string())));
 }
 
 // What decides which operations follow: compared before the first of them.
@@ -220,7 +239,16 @@ void add_resume_command(CLI::App& app) {
     const Claims claims = {{"command", "resume"},
                            {"overrides", fmt::format("{}", fmt::join(options.overrides, " "))}};
     options.training.group = std::make_shared<ProcessGroup>(world_of_this_process(), claims);
-    resume([] { return find_run(options.run); }, options);
+    resume(
+        [] {
+          const fs::path run = find_run(options.run);
+          for (const std::string& one : options.overrides) {
+            if (one.starts_with("run=") && one.substr(4) != run.filename())
+              throw UserError(fmt::format("command line: {}: a run keeps its name on resume", one));
+          }
+          return run;
+        },
+        options);
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include "calque/base/error.h"
 #include "calque/base/file.h"
+#include "calque/base/interrupt.h"
 #include "calque/base/log.h"
 #include "calque/base/progress.h"
 #include "calque/base/text.h"
@@ -80,6 +81,7 @@ void warn_of(int64_t line, const TranslatedLine& translated) {
 struct Files {
   std::optional<LineInput> input;
   std::unique_ptr<AtomicFile> output;  // none: stdout
+  std::optional<Interrupt> interrupt;  // with an output that would be left half-written
 };
 
 void translate_all(SharedTranslation& translation, Files& files) {
@@ -97,6 +99,7 @@ void translate_all(SharedTranslation& translation, Files& files) {
   };
   translation.run(next, [&](int64_t line, const TranslatedLine& translated) {
     warn_of(line, translated);
+    if (files.interrupt && files.interrupt->requested()) throw Exit{exit_interrupted};
     if (files.output) {
       files.output->write(translated.text);
     } else {
@@ -112,6 +115,7 @@ void translate_all(SharedTranslation& translation, Files& files) {
 }
 
 void run_translate(TranslateOptions& options) {
+  if (options.output == "-") options.output.clear();
   const auto flag = [](bool given) { return given ? "given" : "not given"; };
   ProcessGroup group(world_of_this_process(), {{"command", "translate"},
                                                {"--scores", flag(options.scores)},
@@ -132,8 +136,9 @@ void run_translate(TranslateOptions& options) {
     return opened;
   });
   group.everywhere([&] {
-    if (group.is_first() && !options.output.empty())
-      files.output = std::make_unique<AtomicFile>(options.output);
+    if (!group.is_first() || options.output.empty()) return;
+    files.output = std::make_unique<AtomicFile>(options.output);
+    if (!options.files.empty()) files.interrupt.emplace();  // what waits for stdin ends at once
   });
   const bool nbest = translator->config().nbest > 1;
   SharedTranslation translation(
@@ -155,7 +160,9 @@ void add_translate_command(CLI::App& app) {
   command->add_option("MODEL", options.model, "A run or a checkpoint")->required()->type_name(wants_run);
   command->add_option("FILES", options.files, "Files to translate, line by line; `-` or none: stdin")
       ->type_name("FILE");
-  command->add_option("-o,--output", options.output, "File to write, complete or not at all; default: stdout")
+  command
+      ->add_option("-o,--output", options.output,
+                   "File to write, complete or not at all; `-` or none: stdout")
       ->type_name("FILE");
   command->add_flag("--scores", options.scores, "Print each translation's score before it");
   command->add_option("--prefix", options.prefix, "English text that every translation must begin with")

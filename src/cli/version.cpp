@@ -15,8 +15,9 @@ std::string version_text() {
       "bfloat16: {}",
       CALQUE_VERSION, TORCH_VERSION, CALQUE_SENTENCEPIECE_VERSION, at::get_cpu_capability(),
       available_cores(),
-      has_bfloat16_instructions() ? "yes (AVX-512 BF16): train.precision=bfloat16 is fast"
-                                  : "no instructions for it: train.precision=bfloat16 is slow");
+      has_bfloat16_instructions()
+          ? "yes (AVX-512 BF16): train.precision=bfloat16 is faster than float32"
+          : "no instructions for it: train.precision=bfloat16 is no faster than float32");
 }
 
 }  // namespace calque::cli

@@ -49,12 +49,12 @@ nlohmann::json BatchSummary::to_json() const {
 
 std::string BatchSummary::to_text() const {
   return fmt::format(
-      "{} pairs in {} batches of at most {} tokens; {} full on average, no padding\n"
+      "{} in {} of at most {} tokens; {} full on average, no padding\n"
       "{} tokens, of which {} contribute to the loss\n"
       "one epoch of batches made in {}: {} tokens per second\n",
-      format_count(pairs), format_count(batches), format_count(batch_tokens), format_share(fill),
-      format_count(tokens), format_count(labels), format_seconds(seconds),
-      format_count(static_cast<int64_t>(tokens_per_second)));
+      format_count(pairs, "pair"), format_count(batches) + (batches == 1 ? " batch" : " batches"),
+      format_count(batch_tokens), format_share(fill), format_count(tokens), format_count(labels),
+      format_seconds(seconds), format_count(static_cast<int64_t>(tokens_per_second)));
 }
 
 }  // namespace calque

@@ -41,6 +41,10 @@ const std::array<char32_t, 256>& byte_characters() {
   return table;
 }
 
+// A regular expression of a stranger may need time exponential in the text. Steps of ICU's engine, of about a
+// millisecond each.
+constexpr int32_t matching_steps = 5000;
+
 // One step of pre-tokenisation: splits the text before and after each match of the pattern.
 struct Split {
   std::shared_ptr<icu::RegexPattern> pattern;
@@ -177,6 +181,12 @@ class ByteLevelBpe : public TokenizerModel {
                          shorten(model["type"].get<std::string>(), 20)),
              "supported are byte-level BPE (tokenizer.json) and SentencePiece (tokenizer.model)");
     ignore_merges_ = model.value("ignore_merges", false);
+    for (const char* key : {"end_of_word_suffix", "continuing_subword_prefix"}) {
+      if (model.contains(key) && model[key].is_string() && !model[key].get<std::string>().empty())
+        refuse(fmt::format("{} is not supported", key));
+    }
+    if (model.contains("dropout") && model["dropout"].is_number() && model["dropout"].get<double>() != 0)
+      refuse("dropout is not supported", "set it to null: the same text would get other ids each time");
     if (!model.at("vocab").is_object() || !model.at("merges").is_array())
       refuse("vocab or merges has the wrong type: expected an object and a list");
     const json added = file.value("added_tokens", json::array());
@@ -330,6 +340,7 @@ class ByteLevelBpe : public TokenizerModel {
     }
     UErrorCode status = U_ZERO_ERROR;
     const std::unique_ptr<icu::RegexMatcher> matcher(splits_[step].pattern->matcher(text, status));
+    if (U_SUCCESS(status)) matcher->setTimeLimit(matching_steps, status);
     int32_t at = 0;
     while (U_SUCCESS(status) && matcher->find(status) != 0) {
       const int32_t begin = matcher->start(status), end = matcher->end(status);
@@ -337,6 +348,9 @@ class ByteLevelBpe : public TokenizerModel {
       if (end > begin) cut(text.tempSubStringBetween(begin, end), step + 1, use);
       at = end;
     }
+    if (U_FAILURE(status))
+      throw UserError("the tokenizer's regular expression takes too long or too much memory on this text",
+                      "it is in pre_tokenizer of tokenizer.json");
     if (at < text.length()) cut(text.tempSubString(at), step + 1, use);
   }
 

@@ -61,9 +61,13 @@ void check_corpus_files(const Corpus& corpus, const std::string& key) {
   for (const CorpusPart& part : corpus) {
     for (const fs::path& file : part.files()) {
       if (!fs::exists(file) || fs::is_directory(file)) {
-        throw UserError(fmt::format("{}: {}: {}", key, file.string(),
-                                    fs::exists(file) ? "is a folder; expected a file" : "no such file"),
-                        "paths in a configuration are relative to the configuration file's folder");
+        const bool in_config = key.starts_with("data.");
+        throw UserError(
+            fmt::format("{}{}: {}", in_config ? key + ": " : "", file.string(),
+                        fs::exists(file) ? "is a folder; expected a file" : "no such file"),
+            in_config
+                ? "paths in a configuration file are relative to its folder, on the command line to yours"
+                : "");
       }
     }
   }

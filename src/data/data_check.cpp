@@ -110,8 +110,8 @@ bool ratio_looks_wrong(int64_t a, int64_t b) {
 
 class Checker {
  public:
-  Checker(const DataConfig& config, const Tokenizer* tokenizer, size_t max_examples)
-      : config_(config), tokenizer_(tokenizer), max_examples_(max_examples) {}
+  Checker(const DataConfig& config, const Tokenizer* tokenizer, size_t max_examples, int threads)
+      : config_(config), tokenizer_(tokenizer), max_examples_(max_examples), threads_(threads) {}
 
   DataReport run() {
     int64_t bytes = 0;  // mutate: display only
@@ -256,7 +256,7 @@ class Checker {
   }
 
   // A pair that is waiting to be tokenised. Tokenisation takes most of the time, so it is done in blocks, by
-  // two threads.
+  // all threads.
   struct Pending {
     std::string source, target;
     const std::filesystem::path* file;
@@ -280,7 +280,8 @@ class Checker {
       }
     };
     {
-      const std::jthread other(work);
+      std::vector<std::jthread> others;
+      for (int i = 1; i < threads_; ++i) others.emplace_back(work);
       work();
     }
     for (const Pending& pair : pending_) {
@@ -330,6 +331,7 @@ class Checker {
   const DataConfig& config_;
   const Tokenizer* tokenizer_;
   size_t max_examples_;
+  int threads_;
   Progress* progress_ = nullptr;
   std::map<std::string, DataFinding> findings_;
   std::vector<Pending> pending_;
@@ -349,11 +351,12 @@ bool DataReport::fatal() const {
   return std::any_of(findings.begin(), findings.end(), [](const DataFinding& one) { return one.fatal; });
 }
 
-DataReport check_data(const DataConfig& config, const Tokenizer* tokenizer, size_t max_examples) {
+DataReport check_data(const DataConfig& config, const Tokenizer* tokenizer, size_t max_examples,
+                      int threads) {
   check_corpus_files(config.train, "data.train");
   check_corpus_files(config.valid, "data.valid");
   check_corpus_files(config.test, "data.test");
-  return Checker(config, tokenizer, max_examples).run();
+  return Checker(config, tokenizer, max_examples, threads).run();
 }
 
 nlohmann::json DataReport::to_json() const {

@@ -33,6 +33,13 @@ LineReader::~LineReader() { gzclose(file_); }
 int64_t LineReader::bytes_read() const { return std::max<int64_t>(gzoffset(file_), 0); }
 
 bool LineReader::next(std::string_view& line) {
+  if (!read_line(line)) return false;
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  if (line_number_ == 1 && line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
+  return true;
+}
+
+bool LineReader::read_line(std::string_view& line) {
   size_t searched = begin_;
   for (;;) {
     const size_t end = buffer_.find('\n', searched);

@@ -14,15 +14,24 @@ constexpr int64_t retry_no_repeat_ngram = 3;
 constexpr size_t longest_period = 8;
 constexpr size_t repetitions_of_a_loop = 5;
 
-// True if the tokens end in one n-gram repeated many times.
-bool is_loop(const std::vector<int32_t>& tokens) {
+// How often an n-gram is repeated in a row, at most: 1 in a text without repetition.
+size_t repetitions(const std::vector<int32_t>& tokens) {
+  size_t most = 1;
   for (size_t period = 1; period <= longest_period; ++period) {
-    const size_t length = period * repetitions_of_a_loop;
-    if (tokens.size() < length) break;
-    const auto begin = tokens.end() - static_cast<int64_t>(length);
-    if (std::equal(begin + static_cast<int64_t>(period), tokens.end(), begin)) return true;
+    size_t same = 0;  // tokens in a row that equal the one a period before
+    for (size_t i = period; i < tokens.size(); ++i) {
+      same = tokens[i] == tokens[i - period] ? same + 1 : 0;
+      most = std::max(most, 1 + same / period);
+    }
   }
-  return false;
+  return most;
+}
+
+// True if the search repeats itself where its source does not. What was cut off at the length limit may not
+// repeat itself at all.
+bool is_loop(const Hypothesis& hypothesis, const std::vector<int32_t>& source) {
+  const size_t found = repetitions(hypothesis.tokens);
+  return found >= repetitions_of_a_loop && (!hypothesis.ended || found > 2 * repetitions(source));
 }
 
 void append_text(std::string& text, const std::string& more) {
@@ -46,19 +55,21 @@ LineSearch::LineSearch(const Translator& translator, const std::string& line, co
 void LineSearch::split(const std::string& line) {
   const std::string cleaned = clean_text(line);
   if (cleaned.empty()) return;
-  const int64_t most =
-      std::min(decode_->split_tokens, longest_source(translator_.decoder().config(), translator_.format()));
-  const auto fits = [&](std::string_view part) {
+  const int64_t longest = longest_source(translator_.decoder().config(), translator_.format());
+  const auto has_at_most = [&](std::string_view part, int64_t most) {
     // Far too long to fit: no need to encode it.
     return static_cast<int64_t>(part.size()) <= 64 * most &&
            static_cast<int64_t>(translator_.tokenizer().encode(part).size()) <= most;
+  };
+  const auto fits = [&](std::string_view part) {
+    return has_at_most(part, std::min(decode_->split_tokens, longest));
   };
   if (!decode_->split_sentences && fits(cleaned)) {
     parts_.push_back({cleaned});
     return;
   }
   for (std::string& text : split_text(cleaned, fits)) {
-    const bool copied = !fits(text);
+    const bool copied = !has_at_most(text, longest);
     parts_.push_back({std::move(text), copied});
   }
   const bool mid_sentence = std::any_of(parts_.begin(), parts_.end() - 1, [](const Part& part) {
@@ -66,7 +77,7 @@ void LineSearch::split(const std::string& line) {
            !part.source.ends_with("…") && !part.source.ends_with("»");
   });
   const auto all = static_cast<int64_t>(translator_.tokenizer().encode(cleaned).size());
-  cut_ = mid_sentence && all > longest_source(translator_.decoder().config(), translator_.format());
+  cut_ = mid_sentence && all > longest;
 }
 
 SearchRequest LineSearch::next(int64_t id) {
@@ -86,6 +97,7 @@ SearchRequest LineSearch::next(int64_t id) {
                       prefix_.size(), rows, context));
     if (prefix_is_complete_) request.not_after_prefix = translator_.continuations();
   }
+  request.random_stream = static_cast<int64_t>(index);
   request.decode = decode_;
   if (part.looped) {
     auto other = std::make_shared<DecodeConfig>(*decode_);
@@ -99,7 +111,7 @@ void LineSearch::accept(int64_t id, std::vector<Hypothesis> hypotheses) {
   const size_t index = requested_.at(id);
   requested_.erase(id);
   Part& part = parts_[index];
-  if (!part.looped && is_loop(hypotheses.front().tokens)) {
+  if (!part.looped && is_loop(hypotheses.front(), translator_.tokenizer().encode(part.source))) {
     part.looped = true;
     waiting_.push_back(index);
     return;

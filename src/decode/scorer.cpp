@@ -2,6 +2,7 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -22,7 +23,11 @@ std::vector<float> batch_scores(const Decoder& decoder, const Batch& batch, cons
           .label_scores(index_tensor(batch.tokens, device), batch_layout(batch, decoder.config(), device),
                         index_tensor(batch.labels, device), hook)
           .to(torch::kCPU, torch::kFloat32);
-  return {scores.const_data_ptr<float>(), scores.const_data_ptr<float>() + scores.numel()};
+  std::vector<float> all(scores.const_data_ptr<float>(), scores.const_data_ptr<float>() + scores.numel());
+  if (std::any_of(all.begin(), all.end(), [](float score) { return std::isnan(score); }))
+    throw UserError("the model gives no probabilities: its logits are not finite",
+                    "its weights, or scales and epsilons of its configuration, are damaged or too large");
+  return all;
 }
 
 }  // namespace

@@ -41,6 +41,12 @@ void end(const DecodeConfig& config, std::vector<Hypothesis>& ended, Hypothesis 
   ended.push_back(std::move(hypothesis));
 }
 
+// Without this, a damaged model would translate everything as nothing.
+[[noreturn]] void refuse_logits() {
+  throw UserError("the model gives no probabilities: its logits are not finite",
+                  "its weights, or scales and epsilons of its configuration, are damaged or too large");
+}
+
 Hypothesis with(const Hypothesis& so_far, float log_probability) {
   Hypothesis longer = so_far;
   longer.token_log_probabilities.push_back(log_probability);
@@ -242,6 +248,8 @@ void Searcher::extend(Sentence& sentence, const Candidates& candidates, int64_t 
     // Sentences beside it may have wider beams, and so more candidates than it may see.
     const int64_t first = row * candidates.count;
     const int64_t last = first + std::min(candidates.count, 2 * sentence.width());
+    const auto best = static_cast<size_t>(first);
+    if (candidates.tokens[best] < 0 || !std::isfinite(candidates.log_probabilities[best])) refuse_logits();
     for (int64_t i = first; i < last; ++i) {
       if (candidates.tokens[static_cast<size_t>(i)] < 0) continue;
       const float gain = candidates.log_probabilities[static_cast<size_t>(i)];
@@ -330,6 +338,7 @@ void Searcher::draw(Sentence& sentence, const torch::Tensor& logits, int64_t fir
     double sum = 0;
     for (const double value : weights) sum += std::exp(value - largest);
     const double log_sum = largest + std::log(sum);
+    if (!std::isfinite(log_sum)) refuse_logits();
     for (const int32_t token : options_.forbidden) weights[static_cast<size_t>(token)] = -INFINITY;
     for (const BannedToken& ban : bans) {
       if (ban.row == row) weights[static_cast<size_t>(ban.token)] = -INFINITY;

@@ -88,8 +88,8 @@ void Translator::use_examples(const std::filesystem::path& file) {
   config_.shots = file;
 }
 
-void Translator::translate_lines(const NextLine& next, const LineDone& done,
-                                 const std::string& prefix) const {
+void Translator::translate_lines(const NextLine& next, const LineDone& done, const std::string& prefix,
+                                 const LineNumbers& numbers) const {
   const auto decode = std::make_shared<const DecodeConfig>(config_);
   std::map<int64_t, LineSearch> lines;  // read, not yet delivered
   std::map<int64_t, int64_t> line_of;   // request → line
@@ -116,6 +116,8 @@ void Translator::translate_lines(const NextLine& next, const LineDone& done,
     const int64_t line = waiting.front();
     line_of[requests] = line;
     SearchRequest request = lines.at(line).next(requests++);
+    // Of the line and its part, whatever else is translated, and by whom.
+    request.random_stream = ((numbers.first + line * numbers.stride) << 20) + *request.random_stream;
     if (!lines.at(line).has_next()) waiting.pop_front();
     return request;
   };

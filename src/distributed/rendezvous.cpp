@@ -65,8 +65,10 @@ Introduction from_json(const json& j) {
 std::string key_of(const char* kind, int rank) { return fmt::format("{}/{}", kind, rank); }
 
 RankLost unreachable(const World& world) {
-  return RankLost(fmt::format("rank {} cannot reach rank 0 at {}:{} within {:g} seconds", world.rank,
-                              world.address, world.port, world.start_seconds));
+  return RankLost(
+      fmt::format("rank {} cannot reach rank 0 at {}:{}: it did not come within {:g} seconds, or "
+                  "has ended",
+                  world.rank, world.address, world.port, world.start_seconds));
 }
 
 // Where a machine that has just started is not known by its name yet, not even to itself (Kubernetes).

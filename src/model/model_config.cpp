@@ -1,5 +1,7 @@
 #include "calque/model/model_config.h"
 
+#include <cmath>
+
 #include "calque/base/error.h"
 
 namespace calque {
@@ -180,6 +182,13 @@ void check_model(const ModelConfig& c) {
   if (c.positions == PositionKind::sinusoidal && c.hidden_size % 2 != 0) {
     throw UserError(
         fmt::format("model.positions=sinusoidal needs an even model.hidden_size, not {}", c.hidden_size));
+  }
+  if (!(c.norm_epsilon > 0 && std::isfinite(c.norm_epsilon)))
+    throw UserError(fmt::format("model.norm_epsilon={} is not a positive number", c.norm_epsilon));
+  for (const auto& [key, theta] :
+       {std::pair{"model.rope_theta", c.rope_theta}, {"model.rope_local_theta", c.rope_local_theta}}) {
+    if (!(theta > 1 && std::isfinite(theta)))
+      throw UserError(fmt::format("{}={} is not a number above 1", key, theta));
   }
   if (c.vocabulary < 1) throw UserError("the model's vocabulary is empty");
   check_architecture(c);

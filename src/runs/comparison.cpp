@@ -30,8 +30,10 @@ std::string metric_verdict(const MetricDifference& d, const std::string& first, 
   if (d.p_randomisation >= significance_level)
     return fmt::format("no significant difference in {} ({:+.1f}, {})", d.name, d.difference,
                        p_text(d.p_randomisation));
-  return fmt::format("{} is better by {:.1f} {} ({})", d.second_is_better ? other : first,
-                     std::abs(d.difference), d.name, p_text(d.p_randomisation));
+  const double size = std::abs(d.difference);
+  return fmt::format("{} is better by {} {} ({})", d.second_is_better ? other : first,
+                     size < 0.05 ? "less than 0.1" : fmt::format("{:.1f}", size), d.name,
+                     p_text(d.p_randomisation));
 }
 
 std::string verdict_of(const Comparison& comparison) {
@@ -46,23 +48,11 @@ std::string verdict_of(const Comparison& comparison) {
     for (const MetricDifference& metric : d.metrics) metrics.push_back(metric_verdict(metric, first, other));
     parts.push_back(fmt::format("{} and {}: {}", first, other, join(metrics, "; ")));
   }
-  const std::string note =
-      std::pow(2.0, 1.0 - static_cast<double>(sentences)) >= significance_level
-          ? fmt::format("; {} sentences are too few for any difference to be significant", sentences)
-          : "";
-  return fmt::format("{}. On the {} sentences of {}, by the randomisation test{}.", join(parts, ". "),
-                     format_count(static_cast<int64_t>(sentences)), test.name, note);
-}
-
-void flatten(const Fields& fields, const std::string& before, std::map<std::string, std::string>& values) {
-  for (const Field& field : fields) {
-    const std::string name = before + field.name;
-    if (!field.children.empty()) {
-      flatten(field.children, name + ".", values);
-    } else if (field.write) {
-      values[name] = YAML::Dump(field.write({}));
-    }
-  }
+  const std::string note = std::pow(2.0, 1.0 - static_cast<double>(sentences)) >= significance_level
+                               ? "; they are too few for any difference to be significant"
+                               : "";
+  return fmt::format("{}. On the {} of {}, by the randomisation test{}.", join(parts, ". "),
+                     format_count(static_cast<int64_t>(sentences), "sentence"), test.name, note);
 }
 
 // The keys in which the runs' configurations differ; systems without one have a dash.
@@ -72,8 +62,10 @@ std::vector<std::vector<std::string>> differing_settings(const std::vector<Syste
   for (size_t i = 0; i < systems.size(); ++i) {
     if (!systems[i].config) continue;
     RunConfig config = *systems[i].config;
-    flatten(fields(config), "", all[i]);
-    for (const auto& [key, value] : all[i]) ++keys[key];
+    for (auto& [key, value] : config_values(fields(config), {})) {
+      ++keys[key];
+      all[i][key] = std::move(value);
+    }
   }
   std::vector<std::vector<std::string>> rows;
   for (const auto& [key, count] : keys) {
@@ -271,7 +263,7 @@ std::string Comparison::to_text() const {
   const bool trained =
       std::any_of(systems.begin(), systems.end(), [](const System& s) { return s.parameters > 0; });
   std::vector<std::vector<std::string>> rows = {
-      {"", "BLEU", "95 %", "chrF", "95 %", "TER", "95 %", "BLEU difference", "p", "p (bootstrap)"}};
+      {"", "BLEU", "95 %", "chrF", "95 %", "TER", "95 %", "BLEU difference", "p"}};
   if (trained) {
     const std::vector<std::string> more = {"loss",   "parameters", "trained",
                                            "tokens", "minutes",    "sentences/s"};
@@ -290,7 +282,6 @@ std::string Comparison::to_text() const {
     const bool first = difference == differences.end();
     row.push_back(first ? "" : fmt::format("{:+.1f}", difference->bleu().difference));
     row.push_back(first ? "" : fmt::format("{:.3g}", difference->bleu().p_randomisation));
-    row.push_back(first ? "" : fmt::format("{:.3g}", difference->bleu().p_bootstrap));
     if (trained && system.parameters > 0) {
       row.push_back(fmt::format("{:.3f}", system.evaluation.facts.loss.value_or(0)));
       row.push_back(format_count(system.parameters));
@@ -302,8 +293,8 @@ std::string Comparison::to_text() const {
     rows.push_back(std::move(row));
   }
   const TestSet& test = systems.front().evaluation.test;
-  std::string text = fmt::format("test set: {}, {} sentences\n\n", test.name,
-                                 format_count(systems.front().evaluation.scores.sentences)) +
+  std::string text = fmt::format("test set: {}, {}\n\n", test.name,
+                                 format_count(systems.front().evaluation.scores.sentences, "sentence")) +
                      table(rows);
   if (!settings.empty()) {
     std::vector<std::vector<std::string>> shown = {{"differing settings"}};

@@ -13,7 +13,7 @@ Fields fields(DistributedConfig& c) {
       field("outer_momentum", c.outer_momentum, from_below(0.0, 1.0),
             "with local_steps: its Nesterov momentum; DiLoCo has 0.9, with a learning rate of 0.7"),
       field("compress", c.compress, "bfloat16: send gradients, or averaged changes, in half the bytes"),
-      field("timeout_seconds", c.timeout_seconds, above(0.0),
+      field("timeout_seconds", c.timeout_seconds, at_least(2.0),
             "a process that does not answer for so long ends the run on all of them"),
   };
 }

@@ -126,14 +126,18 @@ std::optional<std::string> place_of_key(const std::string& key, const fs::path& 
   return fmt::format("{}:{}", file.string(), node.Mark().line + 1);
 }
 
-// Where the first key was set that a message names and that was set at all, or else the file.
+// Where one of the keys was set that a message names: on the command line, or else in the file. The first of
+// several.
 std::string place_of(const std::string& message, const fs::path& file,
                      const std::vector<std::string>& overrides) {
   static const std::regex keys("\\brun\\b|(data|tokenizer|model|train|distributed|decode)((\\.[a-z_0-9]+)+)");
+  std::string found = file.string();
   for (std::sregex_iterator key(message.begin(), message.end(), keys), end; key != end; ++key) {
-    if (auto place = place_of_key(key->str(), file, overrides)) return *place;
+    const auto place = place_of_key(key->str(), file, overrides);
+    if (place == "command line") return *place;
+    if (place && found == file.string()) found = *place;
   }
-  return file.string();
+  return found;
 }
 
 }  // namespace
@@ -160,6 +164,8 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
   const FinetuneConfig no_base;
   const bool lora = c.finetune.lora.rank > 0, base = !c.finetune.init_from.empty();
   warn(c.data.valid.empty() && c.train.patience > 0, "train.patience has no effect without data.valid");
+  warn(c.train.validate_every == 0 && c.train.patience > 0,
+       "train.patience has no effect without train.validate_every");
   warn(c.data.valid.empty() && c.train.best_by != defaults.best_by,
        "train.best_by has no effect without data.valid");
   warn(lora && c.train.optimizer == OptimizerKind::muon,
@@ -169,7 +175,12 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
        "model.lora.* has no effect without model.lora.rank");
   warn(!base && c.finetune.base_lr_scale != 1, "model.base_lr_scale has no effect without model.init_from");
   const TokenizerConfig tokenizer;
-  warn(base && c.tokenizer.kind != tokenizer.kind, "tokenizer.kind has no effect beside model.init_from");
+  warn(base && (c.tokenizer.kind != tokenizer.kind || c.tokenizer.nfkc != tokenizer.nfkc),
+       "tokenizer.kind and nfkc have no effect beside model.init_from");
+  warn((base || !c.tokenizer.path.empty()) &&
+           (c.tokenizer.character_coverage != tokenizer.character_coverage ||
+            c.tokenizer.train_lines != tokenizer.train_lines),
+       "tokenizer.character_coverage and train_lines have no effect where a tokenizer is given");
   warn(base && c.model.vocabulary > 0 && c.tokenizer.vocabulary != c.model.vocabulary,
        "tokenizer.vocabulary has no effect beside model.init_from");
   warn(!c.tokenizer.path.empty() &&
@@ -184,6 +195,15 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
        "train.validate_sentences has no effect without data.valid");
   warn(lora && (c.finetune.base_lr_scale != 1 || c.finetune.freeze_embeddings),
        "model.base_lr_scale and model.freeze_embeddings have no effect with model.lora: the base is frozen");
+  const DecodeConfig decode;
+  warn(!c.decode.sample && (c.decode.temperature != decode.temperature || c.decode.top_k != decode.top_k ||
+                            c.decode.top_p != decode.top_p),
+       "decode.temperature, top_k and top_p have no effect without decode.sample");
+  const DistributedConfig distributed;
+  warn(c.distributed.local_steps <= 1 &&
+           (c.distributed.outer_learning_rate != distributed.outer_learning_rate ||
+            c.distributed.outer_momentum != distributed.outer_momentum),
+       "distributed.outer_learning_rate and outer_momentum have no effect without distributed.local_steps");
   for (const auto& [corpus, key] : {std::pair{&c.data.valid, "data.valid"}, {&c.data.test, "data.test"}}) {
     for (const CorpusPart& part : *corpus) {
       if (part.weight != 1) all.push_back(fmt::format("{}: a weight has no effect here", key));
@@ -197,8 +217,14 @@ std::vector<std::string> config_warnings(const RunConfig& c) {
 }
 
 RunConfig read_stored_run_config(const fs::path& run, const std::vector<std::string>& overrides) {
-  RunConfig config = read_with_base(
-      [&](RunConfig& into) { read_stored_config(fields(into), run / "config.yaml", overrides); });
+  return read_stored_run_config(read_file(run / "config.yaml"), run, overrides);
+}
+
+RunConfig read_stored_run_config(const std::string& text, const fs::path& run,
+                                 const std::vector<std::string>& overrides) {
+  RunConfig config = read_with_base([&](RunConfig& into) {
+    read_stored_config(fields(into), text, (run / "config.yaml").string(), run, overrides);
+  });
   resolve(config);
   return config;
 }

@@ -21,9 +21,10 @@ using nlohmann::json;
 
 namespace {
 
-// A run, or a search whose folder holds runs.
+// A run, a search whose folder holds runs, or a distillation.
 bool is_listed(const fs::path& folder) {
-  return fs::exists(folder / "config.yaml") || fs::exists(folder / "search.json");
+  return fs::exists(folder / "config.yaml") || fs::exists(folder / "search.json") ||
+         fs::exists(folder / "train.json");
 }
 
 double age_of(fs::file_time_type time) {
@@ -78,6 +79,7 @@ RunSummary summarise(const fs::path& run) {
                 : !summary.empty()                ? "done"
                 : !metrics.empty()                ? "stopped"
                 : fs::exists(run / "search.json") ? "search"
+                : fs::exists(run / "train.json")  ? "distilled"
                                                   : "empty";
   found.bleu = bleu_of(run, summary);
   fs::file_time_type last = fs::last_write_time(run);
@@ -184,6 +186,8 @@ int64_t archive_run(const fs::path& runs, const std::string& name, const fs::pat
   idle_run(runs, name);
   if (fs::exists(file))
     throw UserError(fmt::format("{}: already exists", file.string()), "choose another file with --output");
+  if (const fs::path folder = fs::absolute(file).parent_path(); !fs::is_directory(folder))
+    throw UserError(fmt::format("{}: no such folder", folder.string()));
   const Temporary part{file.string() + fmt::format(".tmp-{}", getpid())};
   run_tar({"--create", "--gzip", "--file", part.path.string(), "--directory", runs.string(), "--exclude",
            name + "/.lock", "--", name});

@@ -72,7 +72,7 @@ std::vector<TranslatedLine> SharedTranslation::translate_share(const std::vector
         translated.push_back(summarise(first_line + index * group_.size() + group_.rank(), translation));
         group_.note_progress();
       },
-      prefix_);
+      prefix_, {first_line + group_.rank(), group_.size()});
   return translated;
 }
 

@@ -11,16 +11,28 @@
 
 namespace calque {
 
+struct LibreDetection {
+  std::string language;
+  double confidence = 0;
+};
+template <class Visitor>
+void members(const LibreDetection& one, Visitor& visit) {
+  visit("language", one.language);
+  visit("confidence", one.confidence, "from 0 to 100");
+}
+
 // One text, or as many as were given.
 struct LibreTranslation {
   std::variant<std::string, std::vector<std::string>> text;
   std::optional<std::variant<std::vector<std::string>, std::vector<std::vector<std::string>>>> alternatives =
       {};
+  std::optional<std::variant<LibreDetection, std::vector<LibreDetection>>> detected = {};
 };
 template <class Visitor>
 void members(const LibreTranslation& one, Visitor& visit) {
   visit("translatedText", one.text);
   visit("alternatives", one.alternatives, "where the request asks for them");
+  visit("detectedLanguage", one.detected, "where the source is auto");
 }
 
 struct LibreLanguage {
@@ -32,16 +44,6 @@ void members(const LibreLanguage& one, Visitor& visit) {
   visit("code", one.code);
   visit("name", one.name);
   visit("targets", one.targets);
-}
-
-struct LibreDetection {
-  std::string language;
-  double confidence = 0;
-};
-template <class Visitor>
-void members(const LibreDetection& one, Visitor& visit) {
-  visit("language", one.language);
-  visit("confidence", one.confidence, "from 0 to 100");
 }
 
 struct LibreChoice {
@@ -122,6 +124,23 @@ void members(const DeeplLanguage& one, Visitor& visit) {
   visit("language", one.language);
   visit("name", one.name);
   visit("supports_formality", one.supports_formality, "of a target language");
+}
+
+struct DeeplGlossaryPair {
+  std::string source_lang = "fr", target_lang = "en";
+};
+template <class Visitor>
+void members(const DeeplGlossaryPair& one, Visitor& visit) {
+  visit("source_lang", one.source_lang);
+  visit("target_lang", one.target_lang);
+}
+
+struct DeeplGlossaryLanguages {
+  std::vector<DeeplGlossaryPair> supported_languages = {{}};
+};
+template <class Visitor>
+void members(const DeeplGlossaryLanguages& one, Visitor& visit) {
+  visit("supported_languages", one.supported_languages);
 }
 
 struct DeeplUsage {

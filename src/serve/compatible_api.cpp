@@ -47,6 +47,15 @@ std::pair<std::string, double> detect_language(const std::string& text) {
                   : std::pair{std::string("en"), en / (fr + en)};
 }
 
+namespace {
+
+LibreDetection detection_of(const std::string& text) {
+  const auto [language, confidence] = detect_language(text);
+  return {language, std::round(100 * confidence)};
+}
+
+}  // namespace
+
 void Api::libretranslate(const Shared& exchange, const Parameters&) {
   JsonReader body(body_of(exchange->request()));
   const json* q = body.take("q");
@@ -54,7 +63,8 @@ void Api::libretranslate(const Shared& exchange, const Parameters&) {
   const bool many = q->is_array();
   auto call = std::make_shared<TranslateCall>();
   call->texts = body.texts("q");
-  check_languages(body.text("source", "auto"), body.text("target", "en"));
+  const std::string source = body.text("source", "auto");
+  check_languages(source, body.text("target", "en"));
   const std::string format = body.text("format", "text");
   if (format != "text" && format != "html") throw ApiError(400, "format: expected text or html", "format");
   if (format == "html") call->add_markup({});
@@ -70,24 +80,31 @@ void Api::libretranslate(const Shared& exchange, const Parameters&) {
   decode->nbest = alternatives + 1;
   decode->beam = std::max(decode->beam, decode->nbest);
   call->decode = decode;
-  start(exchange, call, [exchange, many, alternatives](const std::vector<TextAnswer>& translations) {
-    std::vector<std::string> texts;
-    std::vector<std::vector<std::string>> others;
-    for (const TextAnswer& one : translations) {
-      texts.push_back(one.text);
-      others.emplace_back();
-      for (size_t i = 1; i < one.nbest.size(); ++i) others.back().push_back(one.nbest[i].text);
-    }
-    LibreTranslation answer;
-    if (many) {
-      answer.text = texts;
-      if (alternatives > 0) answer.alternatives = others;
-    } else {
-      answer.text = texts.front();
-      if (alternatives > 0) answer.alternatives = others.front();
-    }
-    exchange->respond({200, json_text(json_of(answer))});
-  });
+  std::vector<LibreDetection> detected;  // what is said of a text; all are translated as French
+  if (source == "auto") {
+    for (const std::string& text : call->texts) detected.push_back(detection_of(text));
+  }
+  start(exchange, call,
+        [exchange, many, alternatives, detected](const std::vector<TextAnswer>& translations) {
+          std::vector<std::string> texts;
+          std::vector<std::vector<std::string>> others;
+          for (const TextAnswer& one : translations) {
+            texts.push_back(one.text);
+            others.emplace_back();
+            for (size_t i = 1; i < one.nbest.size(); ++i) others.back().push_back(one.nbest[i].text);
+          }
+          LibreTranslation answer;
+          if (many) {
+            answer.text = texts;
+            if (alternatives > 0) answer.alternatives = others;
+            if (!detected.empty()) answer.detected = detected;
+          } else {
+            answer.text = texts.front();
+            if (alternatives > 0) answer.alternatives = others.front();
+            if (!detected.empty()) answer.detected = detected.front();
+          }
+          exchange->respond({200, json_text(json_of(answer))});
+        });
 }
 
 void Api::libretranslate_languages(const Shared& exchange, const Parameters&) {
@@ -97,8 +114,7 @@ void Api::libretranslate_languages(const Shared& exchange, const Parameters&) {
 
 void Api::libretranslate_detect(const Shared& exchange, const Parameters&) {
   JsonReader body(body_of(exchange->request()));
-  const auto [language, confidence] = detect_language(body.required_text("q"));
-  const std::vector<LibreDetection> answer = {{language, std::round(100 * confidence)}};
+  const std::vector<LibreDetection> answer = {detection_of(body.required_text("q"))};
   exchange->respond({200, json_text(json_of(answer))});
 }
 
@@ -167,15 +183,49 @@ std::optional<std::string> content_text(const json& content) {
   return text;
 }
 
-std::string without_instruction(const std::string& text) {
-  const size_t colon = text.find(':');
-  if (colon == std::string::npos || text.find('\n') < colon) return text;
-  const std::string head = lower_case(text.substr(0, colon));
+namespace {
+
+// True for "Please translate this sentence into English", "You are a translator. Translate to English", …
+bool is_instruction(std::string head) {
+  head = lower_case(head);
+  if (head.starts_with("you are ")) {  // a sentence before it
+    const size_t stop = head.find(". ");
+    if (stop == std::string::npos) return false;
+    head.erase(0, stop + 2);
+  }
+  for (const std::string_view polite : {"please ", "can you ", "could you ", "please "}) {
+    if (head.starts_with(polite)) head.erase(0, polite.size());
+  }
   const bool asks = head.starts_with("translate ") || head.starts_with("traduis ") ||
                     head.starts_with("traduisez ") || head.starts_with("traduire ");
-  const bool names = head.find("english") != std::string::npos || head.find("anglais") != std::string::npos;
-  const size_t begin = text.find_first_not_of(" \t\r\n", colon + 1);
-  return asks && names && begin != std::string::npos ? text.substr(begin) : text;
+  return asks && (head.find("english") != std::string::npos || head.find("anglais") != std::string::npos);
+}
+
+// "French: … English:" around a text.
+std::string_view without_labels(std::string_view text) {
+  const auto trim = [&] {
+    const size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+    text.remove_prefix(begin);
+    text.remove_suffix(text.size() - (text.find_last_not_of(" \t\r\n") + 1));
+  };
+  trim();
+  for (const std::string_view label : {"English:", "english:", "Anglais :", "anglais :"}) {
+    if (text.ends_with(label)) text.remove_suffix(label.size());
+  }
+  for (const std::string_view label : {"French:", "french:", "Français :", "français :"}) {
+    if (text.starts_with(label)) text.remove_prefix(label.size());
+  }
+  trim();
+  return text;
+}
+
+}  // namespace
+
+std::string without_instruction(const std::string& text) {
+  const size_t end = std::min(text.find(':'), text.find('\n'));
+  if (end == std::string::npos || !is_instruction(text.substr(0, end))) return text;
+  const std::string_view rest = without_labels(std::string_view(text).substr(end + 1));
+  return rest.empty() ? text : std::string(rest);
 }
 
 void Api::openai(const Shared& exchange, const Parameters&) {

@@ -102,13 +102,20 @@ void Api::deepl(const Shared& exchange, const Parameters&) {
 }
 
 void Api::deepl_languages(const Shared& exchange, const Parameters&) {
-  const auto& query = exchange->request().query;
-  const auto type = query.find("type");
-  const bool is_target = type != query.end() && type->second == "target";
+  // DeepL's Python client puts it into a body, its client for npm into the query.
+  const HttpRequest& request = exchange->request();
+  const auto type = request.query.find("type");
+  const bool is_target = type != request.query.end()
+                             ? type->second == "target"
+                             : !request.body.empty() && JsonReader(body_of(request)).text("type") == "target";
   const std::vector<DeeplLanguage> source = {{"FR", "French"}},
                                    target = {{"EN-GB", "English (British)", false},
                                              {"EN-US", "English (American)", false}};
   exchange->respond({200, json_text(json_of(is_target ? target : source))});
+}
+
+void Api::deepl_glossary_languages(const Shared& exchange, const Parameters&) {
+  exchange->respond({200, json_text(json_of(DeeplGlossaryLanguages{}))});
 }
 
 void Api::deepl_usage(const Shared& exchange, const Parameters&) {

@@ -107,6 +107,8 @@ std::vector<Api::Route> Api::compatible_routes() {
        of_models},
       {"GET", "/v2/languages", "as DeepL", &Api::deepl_languages, answer_with<std::vector<DeeplLanguage>>(),
        no_body, no_more, needs_token, is_quick, schemas::deepl_languages_query()},
+      {"GET", "/v2/glossary-language-pairs", "as DeepL", &Api::deepl_glossary_languages,
+       answer_with<DeeplGlossaryLanguages>()},
       {"GET", "/v2/usage", "as DeepL", &Api::deepl_usage, answer_with<DeeplUsage>()},
       {"POST", "/v2/glossaries", "as DeepL: add a glossary", &Api::deepl_add_glossary,
        answer_with<DeeplGlossary>(201), schemas::deepl_glossary()},

@@ -119,8 +119,7 @@ std::string ServedModels::default_name() const {
 
 bool ServedModels::is_ready() const {
   const auto all = list();
-  return std::any_of(all.begin(), all.end(),
-                     [](const ServedModel& one) { return one.state == ModelState::ready; });
+  return !all.empty() && all.front().state == ModelState::ready;
 }
 
 bool ServedModels::has_failed() const {

@@ -77,7 +77,8 @@ void EventFile::add(int64_t step, const std::string& tag, double value) {
 
 void EventFile::add_line(const nlohmann::json& metrics) {
   for (const auto& [name, value] : metrics.items()) {
-    if (name != "step" && value.is_number()) add(metrics["step"], name, value.get<double>());
+    if (name != "step" && value.is_number())
+      add(metrics.value("step", int64_t{0}), name, value.get<double>());
   }
 }
 

@@ -8,18 +8,6 @@
 namespace calque {
 namespace {
 
-void flatten(const Fields& fields, const std::string& prefix,
-             std::vector<std::pair<std::string, std::string>>& values) {
-  for (const Field& field : fields) {
-    if (!field.children.empty()) {
-      flatten(field.children, prefix + field.name + ".", values);
-    } else {
-      // Absolute and relative paths of one file are the same value.
-      values.emplace_back(prefix + field.name, YAML::Dump(field.write(".")));
-    }
-  }
-}
-
 // Keys of these sections may not change …
 constexpr std::string_view fixed_sections[] = {"model.", "tokenizer."};
 // … but for these, which affect neither shapes nor what the weights mean. Paths may move: the content of the
@@ -43,9 +31,7 @@ bool has(const List& list, std::string_view key) {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> config_values(RunConfig config) {
-  std::vector<std::pair<std::string, std::string>> all;
-  flatten(fields(config), "", all);
-  return all;
+  return config_values(fields(config), ".");  // absolute and relative paths of one file are the same value
 }
 
 std::vector<ConfigChange> changed_keys(const RunConfig& before, const RunConfig& now) {

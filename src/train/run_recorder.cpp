@@ -4,9 +4,10 @@
 
 #include "calque/base/config.h"
 #include "calque/base/error.h"
-#include "calque/base/hash.h"
+#include "calque/base/file.h"
 #include "calque/base/log.h"
 #include "calque/runs/run_report.h"
+#include "calque/train/resume_check.h"
 
 namespace calque {
 namespace fs = std::filesystem;
@@ -56,11 +57,25 @@ std::optional<Checkpoint> RunRecorder::newest_checkpoint(const TrainConfig& conf
   return checkpoint;
 }
 
-void RunRecorder::restore_links(const RunState& state, int64_t step) {
-  if (!state.config_hash.empty() && state.config_hash != hex(hash_file(folder_.config()))) {
-    log::warn("{}: changed since the last checkpoint; was that on purpose? Otherwise it may be damaged",
-              folder_.config().string());
+// Somebody may have edited the run's configuration. Then it is read as strictly as one of their own.
+void RunRecorder::check_edited() const {
+  const auto checkpoint = calque::newest_checkpoint(folder_.checkpoints(), folder_.id());
+  const std::string before = checkpoint ? checkpoint->progress().value("config", "") : "";
+  const std::string file = folder_.config().string();
+  if (before.empty() || before == read_file(folder_.config())) return;
+  const auto changes =
+      changed_keys(read_stored_run_config(before, folder_.path(), {}), read_run_config(folder_.config(), {}));
+  try {
+    check_resumable(changes);
+  } catch (const UserError& error) {
+    throw UserError(fmt::format("{}: {}", file, error.what()), error.help());
   }
+  for (const ConfigChange& change : changes)
+    log::warn("{}: {} was {} at the last checkpoint and is {} now", file, change.key, change.before,
+              change.now);
+}
+
+void RunRecorder::restore_links(const RunState& state, int64_t step) {
   if (state.best_step >= 0) writer_.mark("best", state.best_step);
   writer_.mark("last", step);
 }
@@ -75,8 +90,8 @@ void RunRecorder::start(const RunConfig& config, const Tokenizer& tokenizer, Run
     if (config.finetune.lora.rank > 0) keep_base(config.finetune.init_from);
   }
   RunConfig stored = config;
-  write_file(folder_.config(), show_config(fields(stored), folder_.path()));
-  state.config_hash = hex(hash_file(folder_.config()));
+  state.config = show_config(fields(stored), folder_.path());
+  write_file(folder_.config(), state.config);
   folder_.keep();
   log::start_file(folder_.log());
 }

@@ -48,7 +48,7 @@ json RunState::to_json() const {
           {"shown_samples", shown_samples},
           {"train_hash", train_hash},
           {"valid_hash", valid_hash},
-          {"config_hash", config_hash},
+          {"config", config},
           {"run_id", run_id}};
 }
 
@@ -64,7 +64,7 @@ RunState RunState::from_json(const json& j) {
   s.shown_samples = j.value("shown_samples", int64_t{0});
   s.train_hash = j.value("train_hash", "");
   s.valid_hash = j.value("valid_hash", "");
-  s.config_hash = j.value("config_hash", "");
+  s.config = j.value("config", "");
   s.run_id = j.value("run_id", "");
   return s;
 }

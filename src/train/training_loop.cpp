@@ -118,6 +118,7 @@ class TrainingLoop {
   // The stored tokenizer, once the changes to the stored configuration are known to be harmless.
   Tokenizer resume_configuration() {
     const RunFolder& folder = recorder_->folder();
+    recorder_->check_edited();
     const auto changes = changed_keys(read_stored_run_config(folder.path()), config_);
     check_resumable(changes);
     for (const ConfigChange& change : changes)
@@ -210,18 +211,18 @@ class TrainingLoop {
 
   void announce(const CorpusCounts& corpus) {
     const int64_t all = trainer_.decoder().parameter_count(), trained = trainer_.trained_parameter_count();
-    log::info("{}: {} parameters{}, {} pairs, {} steps per epoch{}", config_.run, format_count(all),
+    log::info("{}: {} parameters{}, {}, {} per epoch{}", config_.run, format_count(all),
               trained < all ? fmt::format(", {} of them trained", format_count(trained)) : "",
-              format_count(corpus.pairs), format_count(corpus.epoch_steps),
+              format_count(corpus.pairs, "pair"), format_count(corpus.epoch_steps, "step"),
               group_.is_alone() ? "" : fmt::format(", {} processes", group_.size()));
     if (corpus.skipped_long + corpus.skipped_empty > 0) {
-      log::warn("data.train: {} pairs longer than data.max_tokens={} and {} with an empty side are left out",
-                format_count(corpus.skipped_long), config_.data.max_tokens,
+      log::warn("data.train: {} longer than data.max_tokens={} and {} with an empty side are left out",
+                format_count(corpus.skipped_long, "pair"), config_.data.max_tokens,
                 format_count(corpus.skipped_empty));
     }
     if (validator_->skipped() > 0)
-      log::warn("data.valid: {} pairs longer than data.max_tokens={} or with an empty side are left out",
-                format_count(validator_->skipped()), config_.data.max_tokens);
+      log::warn("data.valid: {} longer than data.max_tokens={} or with an empty side are left out",
+                format_count(validator_->skipped(), "pair"), config_.data.max_tokens);
     if (config_.train.precision == Precision::float16 && device_.is_cpu())
       log::warn("train.precision=float16 is slow on the CPU; it is meant for GPUs");
     if (options_.resume)

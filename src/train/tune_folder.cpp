@@ -8,6 +8,7 @@
 #include "calque/base/json.h"
 #include "calque/base/log.h"
 #include "calque/train/resume_check.h"
+#include "calque/train/run_setup.h"
 #include "calque/train/search_space.h"
 
 namespace calque {
@@ -89,6 +90,7 @@ TuneFolder::TuneFolder(const TuneOptions& options) {
     throw UserError(fmt::format("{}: there is no such search to resume", path_.string()),
                     "leave --resume out");
   check_corpora(base);
+  training_device(base.train);  // refuses one that does not exist
   if (!options.resume) create(options, base);
   lock_.emplace(path_);
   if (options.resume) open(options, base);

@@ -33,6 +33,8 @@ TEST(Units, ParsesDurationsWithAndWithoutUnit) {
 
 TEST(Units, FormatsNumbersForPeople) {
   EXPECT_EQ(format_count(173320), "173,320");
+  EXPECT_EQ(format_count(1, "pair"), "1 pair");
+  EXPECT_EQ(format_count(2000, "pair"), "2,000 pairs");
   EXPECT_EQ(format_count(-1000), "-1,000");
   EXPECT_EQ(format_count(999), "999");
   EXPECT_EQ(format_bytes(512), "512 B");

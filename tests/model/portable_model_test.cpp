@@ -115,7 +115,8 @@ TEST(PortableModel, EveryKindRunsOnAnotherDevice) {
       expect_close(parameters[i].grad().cpu(), expected[i].grad(), 1e-5, "gradient");
     here->store_weights(torch::kBFloat16);
     there->store_weights(torch::kBFloat16);
-    expect_close(CachedPasses(*there).run(*there).cpu(), CachedPasses(*here).run(*here), 1e-3, "logits");
+    // LibTorch rounds its products to bfloat16, by up to 2⁻⁹ of their size; the fast ones stay in float32.
+    expect_close(CachedPasses(*there).run(*there).cpu(), CachedPasses(*here).run(*here), 2e-3, "logits");
   }
 }
 

@@ -68,6 +68,8 @@ class ClientsTest(unittest.TestCase):
         client.delete_glossary(glossary)
         self.assertEqual(client.list_glossaries(), [])
         self.assertEqual([one.code for one in client.get_source_languages()], ["FR"])
+        self.assertEqual([one.code for one in client.get_target_languages()], ["EN-GB", "EN-US"])
+        self.assertEqual([(one.source_lang, one.target_lang) for one in client.get_glossary_languages()], [("fr", "en")])
         self.assertFalse(client.get_usage().any_limit_reached)
         with self.assertRaises(deepl.DeepLException):
             client.translate_text(SENTENCE, target_lang="DE")

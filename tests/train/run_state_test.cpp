@@ -49,7 +49,7 @@ TEST(RunState, EveryFieldIsWrittenAndReadBack) {
                     {"shown_samples", 8},
                     {"train_hash", "a"},
                     {"valid_hash", "b"},
-                    {"config_hash", "c"},
+                    {"config", "c"},
                     {"run_id", "d"}};
   EXPECT_EQ(RunState::from_json(all).to_json(), all);
 }
@@ -58,7 +58,7 @@ TEST(RunState, BeginsWithoutAValidation) {
   const json begin = {
       {"seconds", 0},       {"best_valid_loss", 1e30}, {"best_step", -1},  {"best_valid_bleu", -1},
       {"valid_loss", 1e30}, {"validated_step", -1},    {"run_id", ""},     {"validations_without_gain", 0},
-      {"train_hash", ""},   {"shown_samples", 0},      {"valid_hash", ""}, {"config_hash", ""}};
+      {"train_hash", ""},   {"shown_samples", 0},      {"valid_hash", ""}, {"config", ""}};
   EXPECT_EQ(RunState().to_json(), begin);
   // The first releases stored these alone.
   const json oldest = {

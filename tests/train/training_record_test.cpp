@@ -70,21 +70,45 @@ TEST_F(TrainingTest, PairsThatAreLeftOutAreOnlyMentionedWhereThereAreAny) {
   config.data.valid.front().pairs =
       folder_.write("valid.tsv", "Bonjour.\tHello.\n" + std::string(500, 'x') + "\tlong\n");
   run(config);
-  EXPECT_THAT(log_of(config), HasSubstr("data.valid: 1 pairs longer than data.max_tokens=100"));
+  EXPECT_THAT(log_of(config), HasSubstr("data.valid: 1 pair longer than data.max_tokens=100"));
 }
 
-TEST_F(TrainingTest, AConfigurationThatWasEditedSinceTheCheckpointIsMentioned) {
+// Somebody may edit a run's configuration between two sessions of training.
+TEST_F(TrainingTest, AnEditOfTheStoredConfigurationIsToldKeyByKey) {
   RunConfig config = small_run(folder_);
   run(config);
   const fs::path file = folder_ / "runs/small/config.yaml";
-  write_file(file, read_file(file) + "# edited\n");
+  const std::string before = read_file(file);
+  const auto edit = [&](const std::string& from, const std::string& to) {
+    std::string text = before;
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    write_file(file, text.replace(at, from.size(), to));
+  };
   config.train.steps = 35;
+  edit("patience: 0", "patience: 3");
   log::start_file(folder_ / "before.txt");
   run(config, true);
-  EXPECT_THAT(read_file(folder_ / "before.txt"), HasSubstr("config.yaml: changed since the last checkpoint"));
+  EXPECT_THAT(read_file(folder_ / "before.txt"),
+              HasSubstr("config.yaml: train.patience was 0 at the last checkpoint and is 3 now"));
   const auto checkpoint =
       newest_checkpoint(folder_ / "runs/small/checkpoints", read_file(folder_ / "runs/small/run_id"));
-  EXPECT_EQ(checkpoint->progress()["config_hash"], hex(hash_file(file)));  // of the file as it is now
+  EXPECT_EQ(checkpoint->progress()["config"], read_file(file));  // as it is now
+
+  const auto refusal = [&] {
+    try {
+      run(config, true);
+      return std::string("none");
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+  };
+  edit("seed: 1", "seed: 2");
+  EXPECT_THAT(refusal(), HasSubstr("config.yaml: seed is 1 in the run and 2 now"));
+  edit("patience: 0", "patience: three");
+  EXPECT_THAT(refusal(), HasSubstr("train.patience"));
+  edit("patience: 0", "patiences: 0");
+  EXPECT_THAT(refusal(), HasSubstr("train.patiences: no such key"));
 }
 
 TEST_F(TrainingTest, TheStateFollowsTheValidations) {

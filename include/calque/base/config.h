@@ -18,10 +18,10 @@ namespace calque {
 void read_config(const Fields& fields, const std::filesystem::path& file,
                  const std::vector<std::string>& overrides);
 
-// Reads the configuration that a run has saved, possibly with an earlier version of calque. Former key names
-// are accepted; unknown keys and invalid values are ignored.
-void read_stored_config(const Fields& fields, const std::filesystem::path& file,
-                        const std::vector<std::string>& overrides);
+// Reads the text of a configuration that a run has saved, possibly with an earlier version of calque. Former
+// key names are accepted; unknown keys and invalid values are ignored.
+void read_stored_config(const Fields& fields, const std::string& text, const std::string& name,
+                        const std::filesystem::path& folder, const std::vector<std::string>& overrides);
 
 // Like read_config, but from text. Messages use `name` as the file name.
 void read_config_text(const Fields& fields, const std::string& text, const std::string& name,
@@ -34,6 +34,11 @@ nlohmann::json config_schema(const Fields& fields, const std::string& title);
 
 // A Markdown table of all keys: key, type, default, meaning.
 std::string config_table(const Fields& fields);
+
+// The full name and the value of every key, in the order of the listing. Paths are written relative to
+// `folder`.
+std::vector<std::pair<std::string, std::string>> config_values(const Fields& fields,
+                                                               const std::filesystem::path& folder);
 
 // The full names of all keys, for shell completion.
 std::vector<std::string> config_keys(const Fields& fields);

@@ -26,7 +26,8 @@ std::vector<std::u32string> split_words(std::u32string_view text);
 std::u32string_view trim_end(std::u32string_view text);
 
 // A line of text as the models see it, in training and in translating: control characters and runs of white
-// space (non-breaking spaces too) become one space, with none at the ends; invalid bytes become U+FFFD.
+// space (non-breaking spaces too) become one space, with none at the ends; byte order marks disappear;
+// invalid bytes become U+FFFD.
 std::string clean_text(std::string_view line);
 
 }  // namespace calque

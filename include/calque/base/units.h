@@ -20,10 +20,11 @@ std::optional<double> parse_seconds(std::string_view text, double unit_seconds);
 // Parses the whole text as a finite floating-point number without a suffix.
 std::optional<double> parse_number(std::string_view text);
 
-std::string format_count(int64_t count);     // 173,320
-std::string format_bytes(int64_t bytes);     // 1.2 GB
-std::string format_seconds(double seconds);  // 3 min 20 s
-std::string format_share(double share);      // 12.3 %
-std::string format_shortest(double value);   // 0.001, 1e-05: the fewest digits that round-trip
+std::string format_count(int64_t count);                         // 173,320
+std::string format_count(int64_t count, std::string_view noun);  // 1 pair, 2 pairs
+std::string format_bytes(int64_t bytes);                         // 1.2 GB
+std::string format_seconds(double seconds);                      // 3 min 20 s
+std::string format_share(double share);                          // 12.3 %
+std::string format_shortest(double value);  // 0.001, 1e-05: the fewest digits that round-trip
 
 }  // namespace calque

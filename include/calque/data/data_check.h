@@ -44,6 +44,7 @@ struct DataReport {
 };
 
 // With a `tokenizer` tokens are counted exactly; with nullptr their number is estimated.
-DataReport check_data(const DataConfig& config, const Tokenizer* tokenizer, size_t max_examples);
+DataReport check_data(const DataConfig& config, const Tokenizer* tokenizer, size_t max_examples,
+                      int threads = 1);  // mutate: speed only
 
 }  // namespace calque

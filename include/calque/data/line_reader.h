@@ -17,8 +17,9 @@ class LineReader {
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
 
-  // Reads the next line without its line feed (a carriage return is kept); returns false at the end. The view
-  // is valid until the next call. A damaged gzip file or a line over 16 MB throws a UserError.
+  // Reads the next line without its line feed (a carriage return is kept) and the file's byte order mark;
+  // returns false at the end. The view is valid until the next call. A damaged gzip file or a line over 16 MB
+  // throws a UserError.
   bool next(std::string_view& line);
 
   int64_t line_number() const { return line_number_; }  // of the last line read, starting at 1
@@ -26,6 +27,7 @@ class LineReader {
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  bool read_line(std::string_view& line);
   void fill();
 
   std::filesystem::path path_;

@@ -23,6 +23,11 @@ using LineDone = std::function<void(int64_t line, const Translation& translation
 // The translation so far; returning false stops.
 using LineProgress = std::function<bool(const std::string& text)>;
 
+// Line i of these is line first + i · stride of the whole text.
+struct LineNumbers {
+  int64_t first = 0, stride = 1;
+};
+
 class Translator {
  public:
   // The decoder is used as it is; Decoder::pack() makes it fast.
@@ -30,7 +35,9 @@ class Translator {
 
   Translation translate(const std::string& line, const std::string& prefix = "",
                         const LineProgress& progress = {}) const;
-  void translate_lines(const NextLine& next, const LineDone& done, const std::string& prefix = "") const;
+  // `numbers`: of the lines in the whole text, where these are only a part of it. Sampling depends on them.
+  void translate_lines(const NextLine& next, const LineDone& done, const std::string& prefix = "",
+                       const LineNumbers& numbers = {}) const;
   std::vector<Translation> translate_all(const std::vector<std::string>& lines,
                                          const std::function<void(int64_t count)>& advance = {}) const;
 

@@ -37,6 +37,9 @@ RunConfig read_run_config(const std::filesystem::path& file, const std::vector<s
 RunConfig read_stored_run_config(const std::filesystem::path& run,
                                  const std::vector<std::string>& overrides = {});
 
+RunConfig read_stored_run_config(const std::string& text, const std::filesystem::path& run,
+                                 const std::vector<std::string>& overrides);
+
 // Keys that have no effect in this combination, and other things that are probably not meant.
 std::vector<std::string> config_warnings(const RunConfig& config);
 

@@ -116,6 +116,7 @@ class Api {
   void libretranslate_download(const Shared& exchange, const Parameters& parameters);
   void deepl(const Shared& exchange, const Parameters&);
   void deepl_languages(const Shared& exchange, const Parameters&);
+  void deepl_glossary_languages(const Shared& exchange, const Parameters&);
   void deepl_usage(const Shared& exchange, const Parameters&);
   void deepl_add_glossary(const Shared& exchange, const Parameters&);
   void deepl_list_glossaries(const Shared& exchange, const Parameters&);

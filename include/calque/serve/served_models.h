@@ -59,7 +59,7 @@ class ServedModels {
   std::vector<ServedModel> list_with_scores() const;  // reads the runs' newest evaluations
   std::string default_name() const;
   std::vector<std::string> precisions() const;
-  bool is_ready() const;     // a model can answer
+  bool is_ready() const;     // the default model can answer
   bool has_failed() const;   // there is no model that can, or may be able to
   void wait_until_loaded();  // all of them, well or badly
 

@@ -28,10 +28,13 @@ class RunRecorder {
   // The newest checkpoint that is intact and was trained with this tokenizer; none: the run was stopped
   // before its first.
   std::optional<Checkpoint> newest_checkpoint(const TrainConfig& config, const Tokenizer& tokenizer) const;
+  // Says what has been edited in the run's configuration since the newest checkpoint. What cannot change on
+  // resume is refused.
+  void check_edited() const;
   // After a restart: a kill may have come between the checkpoint and its links.
   void restore_links(const RunState& state, int64_t step);
 
-  // From here on the run exists. Sets what the run's checkpoints carry: run_id and config_hash.
+  // From here on the run exists. Sets what the run's checkpoints carry: run_id and config.
   void start(const RunConfig& config, const Tokenizer& tokenizer, RunState& state);
   // Metrics after the state's step are removed, which a killed run may have left.
   void start_metrics(const RunConfig& config, const Trainer& trainer, const RunState& state);

@@ -37,7 +37,7 @@ struct RunState {
   int64_t shown_samples = 0;
   std::string train_hash;  // of the corpora, to notice changes
   std::string valid_hash;
-  std::string config_hash;  // of config.yaml
+  std::string config;  // the text of config.yaml, to notice edits
   std::string run_id;
 
   nlohmann::json to_json() const;

@@ -18,7 +18,7 @@ function mapTable({ source_words: sourceWords, target_words: targetWords, attent
     element("thead", {}, element("tr", {}, element("td", {}),
       ...sourceWords.map((word) => element("th", { scope: "col", class: "column", lang: "fr" }, element("span", { text: word }))))),
     element("tbody", {}, ...attention.map((row, i) => element("tr", {},
-      element("th", { scope: "row", lang: "en", text: i < targetWords.length ? targetWords[i] : t("end") }), ...row.map(cell)))));
+      element("th", { scope: "row", lang: "en", text: i < attention.length - 1 ? targetWords[i] : t("end") }), ...row.map(cell)))));
 }
 
 export function setUpAttentionMap(panes) {

@@ -60,13 +60,16 @@ export function modelFacts(model) {
   if (model.state === "failed") return [element("span", model.error ? serverText(model.error) : { text: t("modelFailed") })];
   const facts = [];
   if (model.parameters) facts.push(element("span", { text: t("parameters", { n: compact(model.parameters) }) }));
-  const size = [model.bytes ? bytes(model.bytes) : "", model.precision].filter(Boolean).join(" ");
+  // Size and speed are known of the precision that the server began with.
+  const precision = precisionOption().precision ?? model.precision;
+  const isFirst = precision === model.precision;
+  const size = [isFirst && model.bytes ? bytes(model.bytes) : "", precision].filter(Boolean).join(" ");
   if (size) facts.push(element("span", { text: size }));
   if (typeof model.bleu === "number") {
     const score = number(model.bleu, 1);
     facts.push(element("span", { title: t("bleuOn", { n: score, on: serverText(model.bleu_on ?? "").text }), text: `BLEU ${score}` }));
   }
   const speed = model.sentences_per_second;
-  if (speed) facts.push(element("span", { text: t("speed", { n: number(speed, speed < 10 ? 1 : 0) }) }));
+  if (speed && isFirst) facts.push(element("span", { text: t("speed", { n: number(speed, speed < 10 ? 1 : 0) }) }));
   return facts;
 }

@@ -44,7 +44,7 @@ export class TargetPane {
     this.roving = setUpRoving(this.output, ".word");
     this.listenToButtons();
     this.listenToWords();
-    listen("models", () => this.showModel());
+    for (const name of ["models", "settings"]) listen(name, () => this.showModel());
     listen("language", () => this.showLanguage());
     translateInterface(this.root);
   }

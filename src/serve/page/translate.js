@@ -1,7 +1,7 @@
 // The translation tab: what is typed is translated by one or two models, each keystroke cancelling the last request.
 import { byId, listen } from "./dom.js";
 import { saveSettings, settings } from "./store.js";
-import { firstModel, modelOf } from "./models.js";
+import { firstModel, loadModels, modelOf } from "./models.js";
 import { sourceView } from "./source.js";
 import { addLightedPane, clearLights, lightFromSource } from "./highlight.js";
 import { closeAlternatives, setUpAlternatives } from "./alternatives.js";
@@ -30,7 +30,10 @@ export function setUpTranslate() {
 
   const translateNow = () => {
     clearTimeout(timer);
-    if (!first.model) return;  // the models are not known yet; then it starts by itself
+    if (!first.model) {  // the models are not known yet; then it starts by itself
+      if (sourceView.text.trim()) loadModels().catch(() => {});  // perhaps somebody has closed the question for a token
+      return;
+    }
     for (const pane of panes) if (!pane.hidden) pane.translate(sourceView.text);
   };
   const typed = () => {
