@@ -145,10 +145,13 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 AtomicFile::AtomicFile(fs::path path) : path_(fs::absolute(path)) {
   std::error_code error;
-  if (fs::is_symlink(path_)) {  // the link stays; /dev/stdout is one
-    const fs::path target = fs::weakly_canonical(path_, error);
-    if (!error) path_ = target;
+  // What stands behind these names, such as /dev/stdout, belongs to somebody else.
+  for (const char* folder : {"/dev/", "/proc/"}) {
+    if (path_.string().starts_with(folder))
+      throw UserError(display_name(path) + ": is not a regular file", "for stdout leave the option out");
   }
+  for (int links = 0; links < 40 && fs::is_symlink(path_); ++links)  // a link stays
+    path_ = (path_.parent_path() / fs::read_symlink(path_)).lexically_normal();
   const fs::file_status status = fs::status(path_, error);
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     throw UserError(display_name(path) + (fs::is_directory(status)

@@ -4,6 +4,19 @@
 
 namespace calque {
 
+namespace {
+
+Field zero_if_auto(Field field) {
+  field.type += ", or auto";
+  field.schema = {{"anyOf", {field.schema, {{"const", "auto"}}}}};
+  field.read = [read = field.read](const YAML::Node& node, const std::filesystem::path& folder) {
+    read(node.IsScalar() && node.Scalar() == "auto" ? YAML::Node(0) : node, folder);
+  };
+  return field;
+}
+
+}  // namespace
+
 Fields fields(TrainConfig& c) {
   return {
       field("batch_tokens", c.batch_tokens, at_least(8), "source and target tokens per step"),
@@ -52,10 +65,10 @@ Fields fields(TrainConfig& c) {
             "scales the loss"),
       field("device", c.device,
             "cpu, cuda, cuda:1, mps or another that LibTorch has; auto: a GPU if there is one, else cpu"),
-      field(
-          "threads", c.threads, between(0, 1024),
-          "processor threads; 0: all cores. Results do not depend on it, unless the model has layer norms or "
-          "biases: then they differ in rounding"),
+      zero_if_auto(field("threads", c.threads, between(0, 1024),
+                         "processor threads; auto (0): all cores that the process may use. Results do not "
+                         "depend on it, unless the model has layer norms or "
+                         "biases: then they differ in rounding")),
       field("log_every", c.log_every, at_least(1), "steps between lines of metrics"),
       field("validate_every", c.validate_every, at_least(0), "steps between validations; 0: at the end only"),
       field(

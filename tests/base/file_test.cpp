@@ -36,6 +36,20 @@ TEST(AtomicFile, AppearsOnlyWhenCommitted) {
   EXPECT_EQ(read_file(folder / "a"), "whole");
 }
 
+TEST(AtomicFile, ALinkStaysAndItsTargetIsReplaced) {
+  const TemporaryFolder folder;
+  write_file(folder / "a", "old");
+  fs::create_symlink("a", folder / "link");
+  write_file(folder / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder / "link"));
+  EXPECT_EQ(read_file(folder / "a"), "new");
+  fs::create_symlink("none", folder / "dangling");
+  write_file(folder / "dangling", "new");
+  EXPECT_EQ(read_file(folder / "none"), "new");
+  EXPECT_THAT([&] { AtomicFile("/dev/stdout"); },
+              testing::ThrowsMessage<UserError>(testing::HasSubstr("not a regular file")));
+}
+
 TEST(AtomicFile, KilledWriterKeepsTheOldFileAndItsTemporaryFileIsRemoved) {
   const TemporaryFolder folder;
   write_file(folder / "a", "old");

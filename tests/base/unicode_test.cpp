@@ -8,6 +8,7 @@ TEST(Unicode, CleanTextHasSingleSpacesAndNoControlCharacters) {
   EXPECT_EQ(clean_text("Quoi\u00a0?"), "Quoi ?");
   EXPECT_EQ(clean_text("« Oui\u202f! »"), "« Oui ! »");
   EXPECT_EQ(clean_text("deux  blancs"), "deux blancs");
+  EXPECT_EQ(clean_text("\uFEFFLe chat\uFEFF."), "Le chat.");  // byte order marks
   EXPECT_EQ(clean_text(" \t au bord \u3000\r"), "au bord");
   EXPECT_EQ(clean_text("a\x01"
                        "b\x7f"

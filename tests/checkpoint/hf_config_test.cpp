@@ -362,4 +362,18 @@ TEST(HfConfig, ADescriptionHasEveryOptionWithItsDefaultResolved) {
   EXPECT_EQ(described.size(), fields(c).size() - 2 + 1);
 }
 
+TEST(HfConfig, NumbersThatNoModelCanHaveAreRefused) {
+  const auto set = [](const char* key, const json& value) {
+    return [=](json& config) { config[key] = value; };
+  };
+  EXPECT_THAT(refusal_of(tiny(), set("rms_norm_eps", -1)), HasSubstr("config.json: model.norm_epsilon=-1"));
+  EXPECT_THAT(refusal_of(tiny(), set("rms_norm_eps", 0)), HasSubstr("model.norm_epsilon"));
+  EXPECT_THAT(refusal_of(tiny(), set("rope_theta", 0)), HasSubstr("model.rope_theta=0"));
+  EXPECT_THAT(refusal_of(tiny(), set("partial_rotary_factor", 0.5)), HasSubstr("partial_rotary_factor"));
+  EXPECT_THAT(refusal_of(tiny(), set("partial_rotary_factor", 1.0)), HasSubstr("accepted"));
+  EXPECT_THAT(refusal_of(tiny(), set("layer_types", {"full_attention", "sliding_attention"})),
+              HasSubstr("layer_types"));
+  EXPECT_THAT(refusal_of(tiny(), set("layer_types", {"full_attention"})), HasSubstr("accepted"));
+}
+
 }  // namespace calque

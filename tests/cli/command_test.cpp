@@ -60,6 +60,34 @@ TEST(Command, MistakesOnTheCommandLineSayWhatWasMeant) {
   EXPECT_EQ(missing.err, "error: none.yaml: No such file or directory\n");
 }
 
+TEST(Command, TheValueOfAnOptionIsNoSubcommand) {
+  const TemporaryFolder folder;
+  for (const auto& [words, meant] : std::vector<std::pair<std::string, std::string>>{
+           {"--runs runs trian x", "trian: no such subcommand; did you mean train?"},
+           {"--runs=runs trian x", "trian: no such subcommand; did you mean train?"},
+           {"--runs config config shwo", "shwo: no such subcommand; did you mean show?"},
+           {"data --runs x chek", "chek: no such subcommand; did you mean check?"},
+           {"--verson", "--verson: no such option; did you mean --version?"}}) {
+    const Outcome outcome = run_calque(folder, words);
+    EXPECT_EQ(outcome.code, 2) << words;
+    EXPECT_THAT(outcome.err, HasSubstr(meant)) << words;
+  }
+}
+
+TEST(Command, OnlyWhatRunsOnSeveralProcessesIsLaunched) {
+  const TemporaryFolder folder;
+  for (const auto& [words, meant] : std::vector<std::pair<std::string, std::string>>{
+           {"launch -n 2 data check a.yaml", "`calque data check` runs in one process"},
+           {"launch -n 2 bench decode demo", "`calque bench decode` runs in one process"},
+           {"launch -n 2 train a.yaml --dry-run", "`calque train --dry-run` runs in one process"},
+           {"launch -n 2 --max-restarts 1 translate demo", "a translation cannot be started again"},
+           {"launch -n 2", "the command is missing"}}) {
+    const Outcome outcome = run_calque(folder, words);
+    EXPECT_EQ(outcome.code, 2) << words;
+    EXPECT_THAT(outcome.err, HasSubstr(meant)) << words;
+  }
+}
+
 TEST(Command, AnOptionThatIsAConfigurationKeyIsAnsweredWithTheOverride) {
   const TemporaryFolder folder;
   folder.write("a.yaml", "run: a\n");
@@ -217,7 +245,9 @@ TEST(ConfigCommand, EveryShippedConfigurationLoads) {
 
 TEST(CompletionCommand, CompletesSubcommandsOptionsKeysAndRuns) {
   const TemporaryFolder folder;
-  std::filesystem::create_directories(folder / "runs/first");
+  for (const char* name : {"first", "comparisons"})
+    std::filesystem::create_directories(folder.path() / "runs" / name);
+  folder.write("runs/first/config.yaml", "");
   EXPECT_EQ(run_calque(folder, "complete -- tok").out, "tokenizer\n");
   EXPECT_EQ(run_calque(folder, "complete -- data ''").out, "check\nbatches\nprepare\n");
   EXPECT_THAT(run_calque(folder, "complete -- data check a.yaml --ex").out, HasSubstr("--examples"));
@@ -230,6 +260,7 @@ TEST(CompletionCommand, CompletesSubcommandsOptionsKeysAndRuns) {
   EXPECT_EQ(run_calque(folder, "complete -- train a.yaml model.attention = c").out, "causal\n");
   EXPECT_EQ(run_calque(folder, "complete -- train a.yaml model.qk_norm=t").out, "model.qk_norm=true\n");
   EXPECT_EQ(run_calque(folder, "complete -- translate first --precision b").out, "bfloat16\n");
+  EXPECT_EQ(run_calque(folder, "complete -- translate ''").out, "first\n");
   EXPECT_EQ(run_calque(folder, "complete -- explore single").out, "single-head\n");
   EXPECT_EQ(run_calque(folder, "complete -- explore trained --model f").out, "first\n");
   EXPECT_EQ(run_calque(folder, "complete -- completion z").out, "zsh\n");

@@ -106,6 +106,29 @@ TEST(ByteLevelBpe, WholePartsMayBeTakenWithoutMerges) {
   EXPECT_EQ(letters_model(file)->encode_sampled("abc", 0, 1), (Ids{2, 3, 4}));
 }
 
+// A stranger's tokenizer must neither run forever nor give other ids than it would elsewhere, in silence.
+TEST(ByteLevelBpe, ARegularExpressionThatTakesTooLongIsRefusedOnItsText) {
+  const auto slow =
+      golden({{"pre_tokenizer", before_bytes({{"type", "Split"},
+                                              {"pattern", {{"Regex", "(a+)+$|(a|a)*b|(x+x+)+y"}}},
+                                              {"behavior", "Isolated"},
+                                              {"invert", false}})}});
+  EXPECT_THROW(slow->encode(std::string(38, 'a') + "c"), UserError);
+  EXPECT_FALSE(slow->encode("aab").empty());
+}
+
+TEST(ByteLevelBpe, SettingsThatWouldChangeTheIdsAreRefused) {
+  for (const auto& [key, value] : {std::pair<std::string, json>{"end_of_word_suffix", "</w>"},
+                                   {"continuing_subword_prefix", "##"},
+                                   {"dropout", 0.1}}) {
+    json file = letters();
+    file["model"][key] = value;
+    EXPECT_THAT(json_refusal(file), testing::HasSubstr(key));
+    file["model"][key] = nullptr;
+    EXPECT_EQ(json_refusal(file), "accepted") << key;
+  }
+}
+
 TEST(ByteLevelBpe, NormalisationAndPrefixSpaceFollowTheFile) {
   const auto plain = golden();
   EXPECT_NE(plain->encode("e\u0301"), plain->encode("é"));

@@ -36,6 +36,16 @@ TEST(LineReader, ANamedPipeIsOpenedOnce) {
   EXPECT_EQ(reader.bytes_read(), 0);
 }
 
+TEST(LineReader, TheByteOrderMarkOfAFileIsNoTextOfItsFirstLine) {
+  const TemporaryFolder folder;
+  LineReader reader(folder.write("a", "\uFEFFone\n\uFEFFtwo\n"));
+  std::string_view line;
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "one");
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "\uFEFFtwo");
+}
+
 TEST(LineReader, ReadsEveryLineAcrossTheBlocksOfAFile) {
   const TemporaryFolder folder;
   std::string content(200'000, 'x');

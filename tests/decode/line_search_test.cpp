@@ -106,6 +106,37 @@ TEST_F(LineSearchTest, FiveRepetitionsOfUpToEightTokensAreALoop) {
   EXPECT_FALSE(loops(9, 45));
 }
 
+TEST_F(LineSearchTest, ALoopNeedNotReachTheEndButTheSourceMayRepeatItself) {
+  const auto loops = [&](const std::string& source, size_t repetitions, bool ended) {
+    auto config = std::make_shared<DecodeConfig>(translator_.config());
+    config->split_tokens = 200;
+    LineSearch line(translator_, source, "", config);
+    line.next(0);
+    Hypothesis one;
+    one.tokens = {310, 311};
+    one.tokens.insert(one.tokens.end(), repetitions, 300);
+    one.tokens.push_back(312);
+    one.ended = ended;
+    line.accept(0, {one});
+    return line.has_next();
+  };
+  EXPECT_TRUE(loops("Oui.", 5, true));
+  EXPECT_FALSE(loops("Oui.", 4, true));
+  std::string laughter = "Ha";
+  for (int i = 1; i < 12; ++i) laughter += " ha";
+  EXPECT_FALSE(loops(laughter, 12, true));
+  EXPECT_TRUE(loops(laughter, 12, false));  // cut off at the length limit
+  EXPECT_TRUE(loops(laughter, 40, true));
+}
+
+TEST_F(LineSearchTest, OnlyWhatIsTooLongForTheModelIsCopied) {
+  auto config = std::make_shared<DecodeConfig>(translator_.config());
+  config->split_tokens = 1;
+  LineSearch line(translator_, "bonjour anticonstitutionnellement", "", config);
+  EXPECT_TRUE(line.has_next());
+  EXPECT_FALSE(line.finish().copied);
+}
+
 TEST_F(LineSearchTest, ALoopIsAskedForOnceMoreAndThenTaken) {
   LineSearch line = search("Oui.");
   line.next(0);

@@ -39,6 +39,25 @@ TEST(Scorer, ScoresOfManyPairsAreThoseOfEachAlone) {
   EXPECT_TRUE(score_pairs(*decoder, format, {}).empty());
 }
 
+// Finite weights may overflow.
+TEST(Scorer, LogitsThatAreNotFiniteAreRefusedBySearchAndScores) {
+  const auto decoder = make_decoder(search_model(AttentionKind::causal));
+  {
+    const torch::NoGradGuard no_gradients;
+    decoder->norm->weight.fill_(3e38F);
+    for (auto& parameter : decoder->parameters()) {
+      if (parameter.dim() == 2) parameter.mul_(1e3);
+    }
+  }
+  decoder->pack(WeightPrecision::float32);
+  const auto refused = testing::ThrowsMessage<UserError>(testing::HasSubstr("logits are not finite"));
+  EXPECT_THAT([&] { score_pairs(*decoder, {{1}, {3}, end_token}, {{{5, 6}, {7}}}); }, refused);
+  SearchOptions options = options_with(2);
+  EXPECT_THAT([&] { run_search(*decoder, options, {{5, 6}}, {}); }, refused);
+  options.decode.sample = true;
+  EXPECT_THAT([&] { run_search(*decoder, options, {{5, 6}}, {}); }, refused);
+}
+
 TEST(Scorer, ScoresTheLinesOfAFileInOrder) {
   const TemporaryFolder folder;
   const Translator translator = make_translator();

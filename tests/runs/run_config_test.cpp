@@ -30,6 +30,21 @@ TEST(RunConfig, ANamedSizeIsAStartThatOtherKeysRefine) {
   EXPECT_EQ(config.run, "a");  // the file's name
 }
 
+TEST(RunConfig, AutomaticThreadsAreZero) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(read_run_config(folder.write("a.yaml", "train: {threads: auto}\n"), {}).train.threads, 0);
+  EXPECT_EQ(read_run_config(folder / "a.yaml", {"train.threads=3"}).train.threads, 3);
+  EXPECT_THAT(refusal(folder, "train: {threads: all}"), testing::HasSubstr("train.threads"));
+}
+
+// The one that was set on the command line is the one to look at.
+TEST(RunConfig, OfTwoKeysThatDoNotFitTheOneOfTheCommandLineIsNamed) {
+  const TemporaryFolder folder;
+  const auto file = folder.write("a.yaml", "train: {warmup_steps: 100, steps: 1000}\n");
+  EXPECT_THAT([&] { read_run_config(file, {"train.steps=50"}); },
+              testing::ThrowsMessage<UserError>(testing::HasSubstr("command line: train.warmup_steps=100")));
+}
+
 TEST(RunConfig, WhatCannotEndOrBeNamedIsRefused) {
   const TemporaryFolder folder;
   EXPECT_EQ(read_run_config(folder.write("a.yaml", "train: {steps: 0}"), {}).train.steps, default_steps);
@@ -72,6 +87,14 @@ TEST(RunConfig, ATabInTheIndentationIsNamed) {
 
 TEST(RunConfig, KeysWithoutEffectAreReported) {
   const TemporaryFolder folder;
+  for (const auto& [yaml, warning] : std::vector<std::pair<std::string, std::string>>{
+           {"train: {patience: 2, validate_every: 0}", "train.patience has no effect"},
+           {"decode: {temperature: 0.5}", "decode.temperature, top_k and top_p have no effect"},
+           {"distributed: {outer_momentum: 0.5}", "without distributed.local_steps"},
+           {"tokenizer: {path: a.model, train_lines: 5}", "where a tokenizer is given"}}) {
+    const auto warnings = config_warnings(read_run_config(folder.write("b.yaml", yaml + "\n"), {}));
+    EXPECT_THAT(warnings, testing::Contains(testing::HasSubstr(warning))) << yaml;
+  }
   const RunConfig config = read_run_config(
       folder.write("a.yaml",
                    "tokenizer: {path: a.model, vocabulary: 900}\n"

@@ -60,6 +60,7 @@ TEST_F(ApiTest, EveryRouteAnswersAsItsDescriptionSays) {
            {"GET", "/frontend/settings"},
            {"GET", "/v2/languages"},
            {"GET", "/v2/languages", "/v2/languages?type=target"},
+           {"GET", "/v2/glossary-language-pairs"},
            {"GET", "/v2/usage"},
        })
     checked(question);
@@ -252,6 +253,41 @@ TEST_F(ApiTest, WhatLooksIntoATranslationTakesAPrecision) {
       checked({"POST", route, "", asked.dump()});
     }
   }
+}
+
+// As DeepL's Python client asks.
+TEST_F(ApiTest, TheTypeOfDeeplsLanguagesMayStandInABody) {
+  const json found = checked({"GET",
+                              "/v2/languages",
+                              "",
+                              "type=target",
+                              200,
+                              {{"content-type", "application/x-www-form-urlencoded"}}});
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0]["language"], "EN-GB");
+  EXPECT_EQ(checked({"GET", "/v2/languages"})[0]["language"], "FR");
+}
+
+TEST_F(ApiTest, LibreTranslateSaysWhichLanguageItDetected) {
+  const json one = checked({"POST", "/translate", "", R"({"q": "Où est la gare ?", "source": "auto"})"});
+  EXPECT_EQ(one["detectedLanguage"]["language"], "fr");
+  const json many = checked({"POST", "/translate", "", R"({"q": ["Où ?", "Where is the cat?"]})"});
+  EXPECT_EQ(many["detectedLanguage"][1]["language"], "en");
+  EXPECT_FALSE(
+      checked({"POST", "/translate", "", R"({"q": "Oui.", "source": "fr"})"}).contains("detectedLanguage"));
+}
+
+TEST(Instructions, AreNotTranslated) {
+  for (const char* text :
+       {"Translate into English: Le chat dort.", "Please translate this sentence into English: Le chat dort.",
+        "You are a translator. Translate into English: Le chat dort.",
+        "Translate to English\n\nLe chat dort.",
+        "Could you please translate this to English?\nFrench: Le chat dort.\nEnglish:",
+        "Traduis en anglais : Le chat dort."})
+    EXPECT_EQ(without_instruction(text), "Le chat dort.") << text;
+  for (const char* text : {"Le chat dort.", "Il dit : je dors.", "You are a translator.",
+                           "Translate into English:", "Le guide sait traduire en anglais : bonjour."})
+    EXPECT_EQ(without_instruction(text), text);
 }
 
 }  // namespace calque

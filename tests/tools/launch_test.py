@@ -180,6 +180,7 @@ class LaunchTest(Lab):
         same("2", "in.fr", "--beam", "1")
         same("3", "short.fr", "--json")
         same("2", "short.fr", "--precision", "int8", "--nbest", "3", "--beam", "4", "--scores")
+        same("3", "short.fr", "--sample", "--seed", "3")
         for ranks in ("1", "2"):
             self.launch("-n", ranks, "translate", "whole", "short.fr", "--beam", "1", "-o", f"out-{ranks}.en")
         self.assertEqual((self.folder / "out-1.en").read_bytes(), (self.folder / "out-2.en").read_bytes())
@@ -318,6 +319,20 @@ class HostsTest(Lab):
     def test_two_hosts_end_with_the_bits_of_two_processes_on_one(self):
         self.launch(*self.across("train", "c.yaml", "run=hosts"))
         self.assertEqual(self.weights("hosts"), self.weights("whole"))
+
+    def test_a_slow_link_changes_nothing_but_the_time(self):
+        def shape(*words):
+            return subprocess.run(["tc", "-n", "calque-a", "qdisc", "add", "dev", "veth-a", *words], capture_output=True, text=True)
+
+        limited = shape("root", "handle", "1:", "tbf", "rate", "50mbit", "burst", "64kb", "latency", "400ms")
+        if limited.returncode:
+            self.skipTest(f"no right to limit a link's rate: {limited.stderr.strip()}")
+        self.addCleanup(self.ip, "netns", "exec", "calque-a", "tc", "qdisc", "del", "dev", "veth-a", "root")
+        delayed = shape("parent", "1:1", "netem", "delay", "2ms")
+        if delayed.returncode:
+            print(f"the link is slow, but without a delay, which this kernel cannot make: {delayed.stderr.strip()}")
+        self.launch(*self.across("train", "c.yaml", "run=slow"))
+        self.assertEqual(self.weights("slow"), self.weights("whole"))
 
     def test_a_name_that_is_loopback_on_its_own_host_is_reached_from_the_other(self):
         # As in Debian's /etc/hosts. `ip netns exec` mounts these over it.

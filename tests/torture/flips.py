@@ -15,7 +15,7 @@ LORA = ("train.steps=8", "train.checkpoint_every=4", "train.validate_every=4", "
         "train.keep_checkpoints=9")
 FIRST = 1_000_000  # damaged copies are step-1000000, …: newer than every good checkpoint
 BATCH = 400
-CHANGED = "config.yaml: changed since the last checkpoint"  # a person may have changed it: a warning is enough
+CHANGED = " at the last checkpoint and is "  # a person may have changed config.yaml: a warning is enough
 MODEL_FILES = ["model.safetensors", "config.json", "tokenizer.model", "manifest.json"]
 
 
@@ -155,7 +155,7 @@ def flip_run_files(lab, kind, overrides, names):
             damage_file(trial, f"runs/r/{name}", damage)
             try:
                 outcome = trial.calque("resume", "r", patience=30)
-            except Wrong as error:  # a configuration that lost its end trains for 20,000 steps
+            except Wrong as error:  # a configuration that lost its limit trains for 20,000 steps
                 if CHANGED in str(error):
                     return "warned, went on"
                 raise Wrong(f"{name}: a different result in silence: {error}") from None
