@@ -61,6 +61,8 @@ void write_tokenizer_files(const fs::path& folder, const CheckpointContent& cont
     if (id != tokenizer.end_id() && (tokenizer.is_control(id) || id == tokenizer.unknown_id()))
       never.push_back(id);
   }
+  for (int64_t id = tokenizer.size(); id < config.vocabulary; ++id)
+    never.push_back(id);  // rows without a piece
   const json generation = {{"bos_token_id", tokenizer.begin_id()},
                            {"eos_token_id", tokenizer.end_id()},
                            {"pad_token_id", pad_id(tokenizer)},

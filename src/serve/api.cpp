@@ -120,11 +120,12 @@ class LoggedExchange : public Exchange {
 void Api::handle(const std::shared_ptr<Exchange>& given) {
   const HttpRequest& request = given->request();
   std::vector<std::pair<std::string, std::string>> headers;
-  const std::string& origin = request.header("origin");
+  const std::string &origin = request.header("origin"),
+                    &asked = request.header("access-control-request-headers");
   if (!origin.empty() && std::find(options_.cors_origins.begin(), options_.cors_origins.end(), origin) !=
                              options_.cors_origins.end())
     headers = {{"Access-Control-Allow-Origin", origin},
-               {"Access-Control-Allow-Headers", "Content-Type, Authorization"},
+               {"Access-Control-Allow-Headers", asked.empty() ? "Content-Type, Authorization" : asked},
                {"Access-Control-Allow-Methods", "GET, POST, DELETE"},
                {"Vary", "Origin"}};
   const auto exchange = std::make_shared<LoggedExchange>(given, requests_, headers);

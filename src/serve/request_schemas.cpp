@@ -106,6 +106,7 @@ json libretranslate_file() {
   return object({"file"}, {{"file", file},
                            {"source", one_of({"auto", "fr"})},
                            {"target", one_of({"en"})},
+                           {"model", property("string", "default: the first")},
                            {"api_key", property("string")}});
 }
 

@@ -9,6 +9,7 @@
 
 #include "calque/base/error.h"
 #include "calque/checkpoint/checkpoint.h"
+#include "calque/checkpoint/hf_config.h"
 #include "calque/distributed/device_group.h"
 #include "calque/kernels/device.h"
 #include "calque/kernels/threads.h"
@@ -56,6 +57,19 @@ ValidationBatches validation_batches(const RunConfig& config, const Tokenizer& t
 namespace {
 
 // Loads the base model's weights, freezes what is not to be trained, and adds adapters where configured.
+// Keys beside model.init_from may change how the base model is trained, but not what it consists of.
+void check_same_shape(const ModelConfig& model, const ModelConfig& base, const fs::path& folder) {
+  const auto now = describe_model(model), before = describe_model(base);
+  for (const char* key :
+       {"layers", "hidden_size", "heads", "kv_heads", "head_size", "activation", "mlp_size", "norm",
+        "positions", "qk_norm", "post_norm", "bias", "qkv_bias", "tied_embeddings", "embedding_shortcut"}) {
+    if (now.value(key, nlohmann::json()) != before.value(key, nlohmann::json()))
+      throw UserError(fmt::format("model.{}={}, but the base model {} has {}", key, now[key].dump(),
+                                  folder.string(), before[key].dump()),
+                      fmt::format("leave model.{} out beside model.init_from", key));
+  }
+}
+
 void start_from(Decoder& decoder, const RunConfig& config, const torch::Device& device) {
   const FinetuneConfig& finetune = config.finetune;
   if (!fs::exists(finetune.init_from / "config.json")) {
@@ -75,6 +89,7 @@ void start_from(Decoder& decoder, const RunConfig& config, const torch::Device& 
         fmt::format("model.init_from: {}: the tokenizer has {} pieces, but the model's vocabulary is {}",
                     finetune.init_from.string(), decoder.config().vocabulary, base.config().vocabulary),
         "it is not the tokenizer that the model was trained with");
+  check_same_shape(decoder.config(), base.config(), finetune.init_from);
   base.load_into(decoder);
   decoder.to(device);  // before weights are frozen, which makes copies of them
   if (finetune.freeze_layers > static_cast<int64_t>(decoder.blocks.size())) {

@@ -197,6 +197,9 @@ TEST_F(RunSetupTest, ABaseModelIsLoadedAndFrozenAsConfigured) {
 TEST_F(RunSetupTest, BaseModelsThatCannotBeUsedAreRefusedByTheirKey) {
   const fs::path base = write_base();
   config_.finetune.init_from = base;
+  config_.model.layers = 3;
+  EXPECT_EQ(refusal(), "model.layers=3, but the base model " + base.string() + " has 2");
+  config_.model.layers = 2;
   folder_.write("base/model.safetensors.index.json", "{}");
   EXPECT_THAT(refusal(), HasSubstr("a sharded checkpoint"));
   fs::remove(base / "model.safetensors.index.json");

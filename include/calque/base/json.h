@@ -2,6 +2,7 @@
 // the stack, or has values of the wrong type is a UserError.
 #pragma once
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -20,7 +21,9 @@ auto read_json_values(const std::string& name, const Read& read) {
   try {
     return read();
   } catch (const nlohmann::json::exception& error) {
-    throw UserError(fmt::format("{}: a value has the wrong type: {}", name, error.what()));
+    const std::string what = error.what();  // "[json.exception.type_error.302] type must be …"
+    throw UserError(fmt::format("{}: a value is missing or has the wrong type: {}", name,
+                                what.substr(std::min(what.find("] "), what.size() - 2) + 2)));
   }
 }
 
