@@ -38,6 +38,12 @@ const std::string& machine_name() {
   return name;
 }
 
+// What stands behind names such as /dev/stdout belongs to somebody else. /dev/shm is a folder for all.
+bool is_of_the_system(const fs::path& path) {
+  const std::string name = path.string();
+  return name.starts_with("/proc/") || (name.starts_with("/dev/") && !name.starts_with("/dev/shm/"));
+}
+
 // NAME.tmp-MACHINE-PROCESS-RANDOM
 std::string temporary_suffix() {
   return fmt::format(".tmp-{}-{}-{:08x}", machine_name(), getpid(), std::random_device()());
@@ -145,13 +151,11 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 AtomicFile::AtomicFile(fs::path path) : path_(fs::absolute(path)) {
   std::error_code error;
-  // What stands behind these names, such as /dev/stdout, belongs to somebody else.
-  for (const char* folder : {"/dev/", "/proc/"}) {
-    if (path_.string().starts_with(folder))
-      throw UserError(display_name(path) + ": is not a regular file", "for stdout leave the option out");
-  }
-  for (int links = 0; links < 40 && fs::is_symlink(path_); ++links)  // a link stays
-    path_ = (path_.parent_path() / fs::read_symlink(path_)).lexically_normal();
+  for (int links = 0; links < 40 && !is_of_the_system(path_) && fs::is_symlink(path_);
+       ++links)  // a link stays
+    path_ = path_.parent_path() / fs::read_symlink(path_);
+  if (is_of_the_system(path_) || fs::is_symlink(path_))
+    throw UserError(display_name(path) + ": is not a regular file");
   const fs::file_status status = fs::status(path_, error);
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     throw UserError(display_name(path) + (fs::is_directory(status)

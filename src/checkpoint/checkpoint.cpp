@@ -180,7 +180,7 @@ void check_size(const ModelConfig& config, const fs::path& name, const fs::path&
         fmt::format(
             "{}: no model.safetensors in the folder{}", folder.string(),
             fs::exists(folder / "model.safetensors.index.json") ? ": its weights are in several files" : ""),
-        "`calque import SOURCE CHECKPOINT` makes one of what it can read");
+        "`calque import SOURCE CHECKPOINT` makes one file of it");
   int64_t weights = 0;  // mutate: one more makes no difference to a check this coarse
   const Safetensors file(folder / "model.safetensors");
   for (const auto& [key, entry] : file.entries()) weights += c10::multiply_integers(entry.shape);

@@ -125,6 +125,12 @@ json hf_config(const ModelConfig& c) {
 
 namespace {
 
+// Refuses a field whose value differs from the only one that is supported.
+void require(const json& j, const char* key, const json& supported, const std::string& file) {
+  if (j.contains(key) && !j[key].is_null() && j[key] != supported)
+    throw UserError(fmt::format("{}: {} {} is not supported", file, key, shorten(j[key].dump(), 40)));
+}
+
 // Newer files have rope_parameters, by type of layer where these differ; older ones rope_scaling and
 // rope_theta.
 double read_rope_theta(const json& j, const char* old_key, const char* layer_type, double default_theta,
@@ -138,13 +144,8 @@ double read_rope_theta(const json& j, const char* old_key, const char* layer_typ
     throw UserError(fmt::format("{}: rope scaling ({}) is not supported", file, shorten(scaling, 20)),
                     "only models with plain RoPE can be used");
   }
+  require(rope, "partial_rotary_factor", 1.0, file);
   return rope.value("rope_theta", j.value(old_key, default_theta));
-}
-
-// Refuses a field whose value differs from the only one that is supported.
-void require(const json& j, const char* key, const json& supported, const std::string& file) {
-  if (j.contains(key) && !j[key].is_null() && j[key] != supported)
-    throw UserError(fmt::format("{}: {} {} is not supported", file, key, shorten(j[key].dump(), 40)));
 }
 
 void read_layer_types(const json& j, const std::string& file, ModelConfig& c) {

@@ -94,7 +94,8 @@ std::optional<std::string> unknown_subcommand(const CLI::App& command,
     const std::string& word = words[i];
     if (word.starts_with("-")) {
       const CLI::Option* option = option_of(command, word);
-      if (option == nullptr && !unknown_option) unknown_option = word;
+      if (option == nullptr && !unknown_option && word.starts_with("--") && word.size() > 2)
+        unknown_option = word;
       const bool has_value = option != nullptr && option->get_items_expected_max() > 0;
       i += has_value && word.find('=') == std::string::npos;
     } else if (!path.empty() && word == path.front()) {

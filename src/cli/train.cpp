@@ -72,7 +72,8 @@ void report_training(const TrainingResult& result, const TrainCommandOptions& op
 // A run named on the command line: under the runs folder, or a path.
 fs::path find_run(const std::string& name) {
   for (const fs::path& folder : {runs_folder() / name, fs::path(name)}) {
-    if (fs::exists(folder / "config.yaml")) return folder;
+    if (!fs::exists(folder / "config.yaml")) continue;
+    return folder.has_filename() ? folder : folder.parent_path();  // runs/demo/ too
   }
   std::vector<std::string> known;
   for (const RunSummary& one : list_runs(runs_folder())) known.push_back(one.name);

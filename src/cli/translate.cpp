@@ -138,7 +138,7 @@ void run_translate(TranslateOptions& options) {
   group.everywhere([&] {
     if (!group.is_first() || options.output.empty()) return;
     files.output = std::make_unique<AtomicFile>(options.output);
-    if (!options.files.empty()) files.interrupt.emplace();  // what waits for stdin ends at once
+    if (files.input->total_bytes() > 0) files.interrupt.emplace();  // what waits for a pipe ends at once
   });
   const bool nbest = translator->config().nbest > 1;
   SharedTranslation translation(

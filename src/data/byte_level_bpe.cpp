@@ -223,7 +223,8 @@ class ByteLevelBpe : public TokenizerModel {
              "use the model's SentencePiece file (tokenizer.model) instead");
     read_begin_and_end(file.value("post_processor", json()));
     for (const int32_t id : {begin_, end_}) {
-      if (id < 0 || id >= size()) refuse("the post-processor has no begin and end tokens");
+      if (id < 0 || id >= size())
+        refuse("the post-processor has no begin and end tokens", "put its tokenizer_config.json beside it");
     }
   }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <map>
+#include <mutex>
 #include <thread>
 #include <unordered_set>
 
@@ -273,10 +275,18 @@ class Checker {
 
   void finish_pending() {
     std::atomic<size_t> next = 0;
+    std::mutex mutex;
+    std::exception_ptr failure;
     const auto work = [&] {
       constexpr size_t chunk = 64;  // mutate: speed only
-      for (size_t begin; (begin = next.fetch_add(chunk)) < pending_.size();) {
-        for (size_t i = begin; i < std::min(begin + chunk, pending_.size()); ++i) tokenise(pending_[i]);
+      try {
+        for (size_t begin; (begin = next.fetch_add(chunk)) < pending_.size();) {
+          for (size_t i = begin; i < std::min(begin + chunk, pending_.size()); ++i) tokenise(pending_[i]);
+        }
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        failure = std::current_exception();
+        next = pending_.size();
       }
     };
     {
@@ -284,6 +294,7 @@ class Checker {
       for (int i = 1; i < threads_; ++i) others.emplace_back(work);
       work();
     }
+    if (failure) std::rethrow_exception(failure);
     for (const Pending& pair : pending_) {
       const std::string both =
           pair.source.empty() ? pair.target : fmt::format("{} | {}", pair.source, pair.target);

@@ -11,7 +11,7 @@
 namespace calque {
 
 constexpr std::array<char, 8> token_store_magic = {'c', 'a', 'l', 'q', 'u', 'e', 'T', 'S'};
-constexpr uint32_t token_store_version = 2;
+constexpr uint32_t token_store_version = 3;
 
 struct TokenStoreHeader {
   std::array<char, 8> magic;

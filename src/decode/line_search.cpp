@@ -29,9 +29,10 @@ size_t repetitions(const std::vector<int32_t>& tokens) {
 
 // True if the search repeats itself where its source does not. What was cut off at the length limit may not
 // repeat itself at all.
-bool is_loop(const Hypothesis& hypothesis, const std::vector<int32_t>& source) {
+bool is_loop(const Hypothesis& hypothesis, const Tokenizer& tokenizer, const std::string& source) {
   const size_t found = repetitions(hypothesis.tokens);
-  return found >= repetitions_of_a_loop && (!hypothesis.ended || found > 2 * repetitions(source));
+  return found >= repetitions_of_a_loop &&
+         (!hypothesis.ended || found > 2 * repetitions(tokenizer.encode(source)));
 }
 
 void append_text(std::string& text, const std::string& more) {
@@ -111,7 +112,7 @@ void LineSearch::accept(int64_t id, std::vector<Hypothesis> hypotheses) {
   const size_t index = requested_.at(id);
   requested_.erase(id);
   Part& part = parts_[index];
-  if (!part.looped && is_loop(hypotheses.front(), translator_.tokenizer().encode(part.source))) {
+  if (!part.looped && is_loop(hypotheses.front(), translator_.tokenizer(), part.source)) {
     part.looped = true;
     waiting_.push_back(index);
     return;

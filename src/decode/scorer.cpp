@@ -24,9 +24,7 @@ std::vector<float> batch_scores(const Decoder& decoder, const Batch& batch, cons
                         index_tensor(batch.labels, device), hook)
           .to(torch::kCPU, torch::kFloat32);
   std::vector<float> all(scores.const_data_ptr<float>(), scores.const_data_ptr<float>() + scores.numel());
-  if (std::any_of(all.begin(), all.end(), [](float score) { return std::isnan(score); }))
-    throw UserError("the model gives no probabilities: its logits are not finite",
-                    "its weights, or scales and epsilons of its configuration, are damaged or too large");
+  if (std::any_of(all.begin(), all.end(), [](float score) { return std::isnan(score); })) refuse_logits();
   return all;
 }
 

@@ -1,11 +1,18 @@
 #include "calque/decode/search.h"
 
+#include "calque/base/error.h"
+
 #include <ATen/Parallel.h>
 
 #include "calque/decode/request_queue.h"
 #include "searcher.h"
 
 namespace calque {
+
+void refuse_logits() {
+  throw UserError("the model gives no probabilities: its logits are not finite",
+                  "its weights, or scales and epsilons of its configuration, are damaged or too large");
+}
 namespace {
 
 // With fewer, threads that share each pass are faster, because their shares are equal. Between the two

@@ -41,12 +41,6 @@ void end(const DecodeConfig& config, std::vector<Hypothesis>& ended, Hypothesis 
   ended.push_back(std::move(hypothesis));
 }
 
-// Without this, a damaged model would translate everything as nothing.
-[[noreturn]] void refuse_logits() {
-  throw UserError("the model gives no probabilities: its logits are not finite",
-                  "its weights, or scales and epsilons of its configuration, are damaged or too large");
-}
-
 Hypothesis with(const Hypothesis& so_far, float log_probability) {
   Hypothesis longer = so_far;
   longer.token_log_probabilities.push_back(log_probability);

@@ -8,7 +8,9 @@ namespace {
 
 Field zero_if_auto(Field field) {
   field.type += ", or auto";
-  field.schema = {{"anyOf", {field.schema, {{"const", "auto"}}}}};
+  nlohmann::json automatic;
+  automatic["const"] = "auto";
+  field.schema["anyOf"].push_back(automatic);
   field.read = [read = field.read](const YAML::Node& node, const std::filesystem::path& folder) {
     read(node.IsScalar() && node.Scalar() == "auto" ? YAML::Node(0) : node, folder);
   };

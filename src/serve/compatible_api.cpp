@@ -193,7 +193,8 @@ bool is_instruction(std::string head) {
     if (stop == std::string::npos) return false;
     head.erase(0, stop + 2);
   }
-  for (const std::string_view polite : {"please ", "can you ", "could you ", "please "}) {
+  for (const std::string_view polite :
+       {"please ", "can you ", "could you ", "please "}) {  // "could you please"
     if (head.starts_with(polite)) head.erase(0, polite.size());
   }
   const bool asks = head.starts_with("translate ") || head.starts_with("traduis ") ||
@@ -222,8 +223,10 @@ std::string_view without_labels(std::string_view text) {
 }  // namespace
 
 std::string without_instruction(const std::string& text) {
+  // A line without a colon may be a French title that is about translating.
   const size_t end = std::min(text.find(':'), text.find('\n'));
   if (end == std::string::npos || !is_instruction(text.substr(0, end))) return text;
+  if (text[end] == '\n' && lower_case(text.substr(0, end)).find("english") == std::string::npos) return text;
   const std::string_view rest = without_labels(std::string_view(text).substr(end + 1));
   return rest.empty() ? text : std::string(rest);
 }

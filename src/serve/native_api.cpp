@@ -57,9 +57,7 @@ void Api::page(const Shared& exchange, const Parameters&) {
 }
 
 void Api::health(const Shared& exchange, const Parameters&) {
-  const ModelState state = models_.is_ready()     ? ModelState::ready
-                           : models_.has_failed() ? ModelState::failed
-                                                  : ModelState::loading;
+  const ModelState state = models_.default_state();
   exchange->respond({state == ModelState::ready ? 200 : 503, json_text(json_of(HealthAnswer{state}))});
 }
 

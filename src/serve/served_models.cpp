@@ -117,15 +117,9 @@ std::string ServedModels::default_name() const {
   return order_.empty() ? "" : order_.front();
 }
 
-bool ServedModels::is_ready() const {
+ModelState ServedModels::default_state() const {
   const auto all = list();
-  return !all.empty() && all.front().state == ModelState::ready;
-}
-
-bool ServedModels::has_failed() const {
-  const auto all = list();
-  return std::all_of(all.begin(), all.end(),
-                     [](const ServedModel& one) { return one.state == ModelState::failed; });
+  return all.empty() ? ModelState::failed : all.front().state;
 }
 
 void ServedModels::wait_until_loaded() {

@@ -7,7 +7,6 @@
 #include "calque/base/file.h"
 #include "calque/base/log.h"
 #include "calque/runs/run_report.h"
-#include "calque/train/resume_check.h"
 
 namespace calque {
 namespace fs = std::filesystem;
@@ -44,27 +43,45 @@ void RunRecorder::check_never_saved(const TrainConfig& config) const {
 
 std::optional<Checkpoint> RunRecorder::newest_checkpoint(const TrainConfig& config,
                                                          const Tokenizer& tokenizer) const {
-  auto checkpoint = calque::newest_checkpoint(folder_.checkpoints(), folder_.id());
-  if (!checkpoint) {
+  if (!newest_) {
     check_never_saved(config);
-    return checkpoint;
+    return newest_;
   }
-  if (checkpoint->tokenizer().hash() != tokenizer.hash()) {
+  if (newest_->tokenizer().hash() != tokenizer.hash()) {
     throw UserError(
         fmt::format("{}: not the tokenizer that the run was trained with", folder_.tokenizer().string()),
-        fmt::format("copy the one of checkpoints/step-{} there", checkpoint->progress().value("step", 0)));
+        fmt::format("copy the one of checkpoints/step-{} there", newest_->progress().value("step", 0)));
   }
-  return checkpoint;
+  return newest_;
 }
 
-// Somebody may have edited the run's configuration. Then it is read as strictly as one of their own.
-void RunRecorder::check_edited() const {
-  const auto checkpoint = calque::newest_checkpoint(folder_.checkpoints(), folder_.id());
-  const std::string before = checkpoint ? checkpoint->progress().value("config", "") : "";
+namespace {
+
+// The run's configuration as it is now, read as strictly as one of a person: somebody has edited it. The keys
+// of an earlier version are as it wrote them.
+RunConfig read_edited(const fs::path& file, const std::string& before) {
+  try {
+    return read_run_config(file, {});
+  } catch (const UserError&) {
+    RunConfig probe;
+    try {
+      read_config_text(fields(probe), before, file.string(), file.parent_path(), {});
+    } catch (const UserError&) {
+      return read_stored_run_config(file.parent_path());
+    }
+    throw;
+  }
+}
+
+}  // namespace
+
+std::vector<ConfigChange> RunRecorder::check_edited() {
+  newest_ = calque::newest_checkpoint(folder_.checkpoints(), folder_.id());
+  const std::string before = newest_ ? newest_->progress().value("config", "") : "";
   const std::string file = folder_.config().string();
-  if (before.empty() || before == read_file(folder_.config())) return;
+  if (before.empty() || before == read_file(folder_.config())) return {};
   const auto changes =
-      changed_keys(read_stored_run_config(before, folder_.path(), {}), read_run_config(folder_.config(), {}));
+      changed_keys(read_stored_run_config(before, folder_.path(), {}), read_edited(folder_.config(), before));
   try {
     check_resumable(changes);
   } catch (const UserError& error) {
@@ -73,6 +90,7 @@ void RunRecorder::check_edited() const {
   for (const ConfigChange& change : changes)
     log::warn("{}: {} was {} at the last checkpoint and is {} now", file, change.key, change.before,
               change.now);
+  return changes;
 }
 
 void RunRecorder::restore_links(const RunState& state, int64_t step) {

@@ -56,7 +56,6 @@ ValidationBatches validation_batches(const RunConfig& config, const Tokenizer& t
 
 namespace {
 
-// Loads the base model's weights, freezes what is not to be trained, and adds adapters where configured.
 // Keys beside model.init_from may change how the base model is trained, but not what it consists of.
 void check_same_shape(const ModelConfig& model, const ModelConfig& base, const fs::path& folder) {
   const auto now = describe_model(model), before = describe_model(base);
@@ -70,6 +69,7 @@ void check_same_shape(const ModelConfig& model, const ModelConfig& base, const f
   }
 }
 
+// Loads the base model's weights, freezes what is not to be trained, and adds adapters where configured.
 void start_from(Decoder& decoder, const RunConfig& config, const torch::Device& device) {
   const FinetuneConfig& finetune = config.finetune;
   if (!fs::exists(finetune.init_from / "config.json")) {

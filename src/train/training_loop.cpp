@@ -118,14 +118,15 @@ class TrainingLoop {
   // The stored tokenizer, once the changes to the stored configuration are known to be harmless.
   Tokenizer resume_configuration() {
     const RunFolder& folder = recorder_->folder();
-    recorder_->check_edited();
+    const auto edited = recorder_->check_edited();
     const auto changes = changed_keys(read_stored_run_config(folder.path()), config_);
     check_resumable(changes);
     for (const ConfigChange& change : changes)
       log::info("{}: {} until now, {} from here on", change.key, change.before, change.now);
     const fs::path kept_base = folder.path() / "base";
     if (!config_.finetune.init_from.empty() && fs::exists(kept_base)) {
-      if (has_change(changes, "model.init_from")) check_same_base(kept_base);
+      if (has_change(changes, "model.init_from") || has_change(edited, "model.init_from"))
+        check_same_base(kept_base);
       config_.finetune.init_from = kept_base;
     }
     return Tokenizer::load(folder.tokenizer());
@@ -412,6 +413,7 @@ json TrainingResult::to_json() const {
   constexpr const char* end_names[] = {"limit", "patience", "interrupted", "paused"};
   json all = trainer.to_json();
   all.update(state.to_json());
+  all.erase("config");  // the run has it as a file
   all.update({{"run", run.filename().string()},
               {"end", end_names[static_cast<size_t>(end)]},
               {"reason", reason},

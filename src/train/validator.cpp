@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "calque/base/error.h"
 #include "calque/model/batch_layout.h"
 #include "calque/train/run_setup.h"
 
@@ -78,8 +79,12 @@ std::vector<std::string> Validator::translations(Trainer& trainer) const {
     const auto model = decoder.device().is_cpu()
                            ? std::shared_ptr<const Decoder>(packed_copy(decoder, WeightPrecision::float32))
                            : std::shared_ptr<const Decoder>(std::shared_ptr<void>(), &decoder);
-    for (const Translation& one : Translator(model, tokenizer_, greedy).translate_all(own))
-      texts.push_back(one.text());
+    try {
+      for (const Translation& one : Translator(model, tokenizer_, greedy).translate_all(own))
+        texts.push_back(one.text());
+    } catch (const UserError&) {  // a training that has diverged: its loss says so
+      texts.assign(own.size(), "");
+    }
   });
   const auto by_rank = group.gather(texts);
   std::vector<std::string> all;

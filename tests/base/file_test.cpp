@@ -46,8 +46,17 @@ TEST(AtomicFile, ALinkStaysAndItsTargetIsReplaced) {
   fs::create_symlink("none", folder / "dangling");
   write_file(folder / "dangling", "new");
   EXPECT_EQ(read_file(folder / "none"), "new");
-  EXPECT_THAT([&] { AtomicFile("/dev/stdout"); },
-              testing::ThrowsMessage<UserError>(testing::HasSubstr("not a regular file")));
+  // A link is relative to the folder that it really stands in.
+  fs::create_directories(folder / "real/inner");
+  fs::create_symlink("../beside", folder / "real/inner/out");
+  fs::create_symlink("real/inner", folder / "linked");
+  write_file(folder / "linked/out", "new");
+  EXPECT_EQ(read_file(folder / "real/beside"), "new");
+  fs::create_symlink("/dev/stdout", folder / "out");
+  fs::create_symlink("loop", folder / "loop");
+  for (const fs::path& path : {fs::path("/dev/stdout"), folder / "out", folder / "loop"})
+    EXPECT_THAT([&] { AtomicFile{path}; },
+                testing::ThrowsMessage<UserError>(testing::HasSubstr("not a regular file")));
 }
 
 TEST(AtomicFile, KilledWriterKeepsTheOldFileAndItsTemporaryFileIsRemoved) {

@@ -286,7 +286,8 @@ TEST(Instructions, AreNotTranslated) {
         "Traduis en anglais : Le chat dort."})
     EXPECT_EQ(without_instruction(text), "Le chat dort.") << text;
   for (const char* text : {"Le chat dort.", "Il dit : je dors.", "You are a translator.",
-                           "Translate into English:", "Le guide sait traduire en anglais : bonjour."})
+                           "Translate into English:", "Traduire un texte en anglais\nCliquez ici.",
+                           "Le guide sait traduire en anglais : bonjour."})
     EXPECT_EQ(without_instruction(text), text);
 }
 

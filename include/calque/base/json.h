@@ -2,7 +2,6 @@
 // the stack, or has values of the wrong type is a UserError.
 #pragma once
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -22,8 +21,9 @@ auto read_json_values(const std::string& name, const Read& read) {
     return read();
   } catch (const nlohmann::json::exception& error) {
     const std::string what = error.what();  // "[json.exception.type_error.302] type must be …"
+    const size_t bracket = what.find("] ");
     throw UserError(fmt::format("{}: a value is missing or has the wrong type: {}", name,
-                                what.substr(std::min(what.find("] "), what.size() - 2) + 2)));
+                                bracket == std::string::npos ? what : what.substr(bracket + 2)));
   }
 }
 

@@ -47,6 +47,10 @@ using RequestDone = std::function<void(int64_t id, std::vector<Hypothesis> hypot
 // without a result.
 using RequestProgress = std::function<bool(int64_t id, std::span<const int32_t> tokens)>;
 
+// Throws what a search and a scorer say of logits that are NaN or infinite: without it, a damaged model would
+// translate everything as nothing.
+[[noreturn]] void refuse_logits();
+
 struct SearchOptions {
   DecodeConfig decode;
   SequenceFormat format;

@@ -59,9 +59,8 @@ class ServedModels {
   std::vector<ServedModel> list_with_scores() const;  // reads the runs' newest evaluations
   std::string default_name() const;
   std::vector<std::string> precisions() const;
-  bool is_ready() const;     // the default model can answer
-  bool has_failed() const;   // there is no model that can, or may be able to
-  void wait_until_loaded();  // all of them, well or badly
+  ModelState default_state() const;  // of the model that answers where none is named; failed: there is none
+  void wait_until_loaded();          // all of them, well or badly
 
  private:
   struct Entry {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "calque/checkpoint/checkpoint.h"
 #include "calque/data/tokenizer.h"
@@ -13,6 +14,7 @@
 #include "calque/runs/run_folder.h"
 #include "calque/train/checkpoint_writer.h"
 #include "calque/train/metrics_log.h"
+#include "calque/train/resume_check.h"
 #include "calque/train/run_state.h"
 #include "calque/train/trainer.h"
 #include "calque/train/training_loop.h"
@@ -25,12 +27,12 @@ class RunRecorder {
   RunRecorder(const RunConfig& config, const TrainingOptions& options);
 
   const RunFolder& folder() const { return folder_; }
+  // Before a run is resumed: finds its newest checkpoint that is intact, and says which keys of the run's
+  // configuration have been edited since. What cannot change on resume is refused.
+  std::vector<ConfigChange> check_edited();
   // The newest checkpoint that is intact and was trained with this tokenizer; none: the run was stopped
   // before its first.
   std::optional<Checkpoint> newest_checkpoint(const TrainConfig& config, const Tokenizer& tokenizer) const;
-  // Says what has been edited in the run's configuration since the newest checkpoint. What cannot change on
-  // resume is refused.
-  void check_edited() const;
   // After a restart: a kill may have come between the checkpoint and its links.
   void restore_links(const RunState& state, int64_t step);
 
@@ -52,6 +54,7 @@ class RunRecorder {
   TrainingOptions options_;
   RunFolder folder_;
   CheckpointWriter writer_;
+  std::optional<Checkpoint> newest_;  // once check_edited() has looked
   std::unique_ptr<MetricsLog> metrics_;
 };
 

@@ -30,10 +30,7 @@ export function setUpTranslate() {
 
   const translateNow = () => {
     clearTimeout(timer);
-    if (!first.model) {  // the models are not known yet; then it starts by itself
-      if (sourceView.text.trim()) loadModels().catch(() => {});  // perhaps somebody has closed the question for a token
-      return;
-    }
+    if (!first.model) return;  // the models are not known yet; then it starts by itself
     for (const pane of panes) if (!pane.hidden) pane.translate(sourceView.text);
   };
   const typed = () => {
@@ -80,7 +77,10 @@ export function setUpTranslate() {
       setSource(values.fr);
     });
 
-  sourceView.area.addEventListener("input", typed);
+  sourceView.area.addEventListener("input", () => {
+    if (!first.model) loadModels().catch(() => {});  // perhaps the question for a token was closed
+    typed();
+  });
   sourceView.area.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) translateNow();
   });
