@@ -17,7 +17,7 @@ void set_num_threads(int64_t threads, int processes) {
   at::set_num_threads(threads > 0 ? static_cast<int>(threads) : std::max(1, available_cores() / processes));
 }
 
-int num_threads() { return at::get_num_threads(); }
+int num_threads() { return at::in_parallel_region() ? 1 : at::get_num_threads(); }  // mutate: speed only
 
 void keep_freed_memory() {
 #if defined(__GLIBC__)
