@@ -142,6 +142,17 @@ TEST(Threads, UnitsRunOnSeveralThreadsWhereLibTorchUsesOne) {
   set_num_threads(before);
 }
 
+// A worker of a search must not divide its passes among threads that it does not have.
+TEST(Threads, AThreadOfAParallelRegionIsAlone) {
+  const int before = num_threads();
+  set_num_threads(2);
+  std::atomic<int> wrong = 0;
+  at::parallel_for(0, 2, 1, [&](int64_t, int64_t) { wrong += num_threads() != 1; });
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(num_threads(), 2);
+  set_num_threads(before);
+}
+
 TEST(Threads, Bfloat16InstructionsAreThoseTheSystemLists) {
   std::ifstream file("/proc/cpuinfo");
   const std::string features{std::istreambuf_iterator<char>(file), {}};
