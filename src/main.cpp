@@ -7,9 +7,9 @@
 namespace {
 
 // How long threads of LibTorch's OpenMP (libgomp) spin before they sleep, where the user has not said. Its
-// default is 300,000 rounds: beside other programs threads then spin for those that are not running, and
-// training falls to a quarter. With 20,000 a quiet machine loses less than 1 % (docs/speed.md).
-constexpr const char* spin_setting = "GOMP_SPINCOUNT=20000";
+// default is 300,000 rounds: they would spin for threads that are not running, and on the cores that our own
+// thread pool wants (docs/speed.md).
+constexpr const char* spin_setting = "GOMP_SPINCOUNT=2000";
 
 bool is_setting(const char* entry, const char* name) { return strncmp(entry, name, strlen(name)) == 0; }
 
