@@ -17,7 +17,7 @@ setting() {  # of a calque that waits for its input
 }
 unset GOMP_SPINCOUNT OMP_WAIT_POLICY
 expect() { [ "$1" = "$2" ] || { echo "FAILED: expected '$2', found '$1'"; exit 1; }; }
-expect "$(setting env)" "GOMP_SPINCOUNT=20000 "
+expect "$(setting env)" "GOMP_SPINCOUNT=2000 "
 expect "$(setting env OMP_WAIT_POLICY=passive)" "OMP_WAIT_POLICY=passive "
 expect "$(setting env GOMP_SPINCOUNT=7)" "GOMP_SPINCOUNT=7 "
 echo ok
