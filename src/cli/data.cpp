@@ -31,7 +31,7 @@ void check(const DataOptions& options) {
     throw UserError(fmt::format("{}: data: no corpus is named", options.config.string()), "set data.train");
   }
   set_num_threads(config.train.threads);
-  // The one that training will use. A corpus that none can be trained on is looked at all the same.
+  // The one that training will use. A corpus that none can be trained on is still checked.
   std::optional<Tokenizer> tokenizer;
   std::exception_ptr no_tokenizer;
   try {
