@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "bfloat16_product.h"
+#include "avx512_product.h"
 #include "calque/kernels/thread_pool.h"
 #include "calque/kernels/threads.h"
 #include "fast.h"
@@ -68,8 +68,8 @@ void matrix_product_into(const Tensor& out, const Tensor& a, const Tensor& b, bo
   }
   const int64_t rows = out.size(0), columns = out.size(1);
   if (rows == 0 || columns == 0) return;
-  if (a.size(1) > 0 && can_multiply_bfloat16(a, b)) {
-    bfloat16_product_into(out, a, b, add);
+  if (a.size(1) > 0 && prefers_avx512_product(a, b)) {
+    avx512_product_into(out, a, b, add);
     return;
   }
   if (a.scalar_type() != torch::kFloat32) {  // without instructions for it, float32 is far faster

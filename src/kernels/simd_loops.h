@@ -87,30 +87,33 @@ void packed_int8(const PackedWork& work, int64_t begin, int64_t end);
 void quantise_rows(const float* x, int64_t width, int64_t rows, float limit, int16_t* quantised,
                    float* scales);
 
-// Products of bfloat16 operands with sums in float32, in a fixed order. Only for processors with AVX-512 BF16
-// instructions. Operands are read as pairs of neighbours along the inner dimension, in one number.
-constexpr int64_t pair_columns = 32, pair_rows = 48;  // of a panel of packed pairs, for b and for a
-struct PairPacking {
-  const uint16_t* from;  // [inner, count], or transposed [count, inner]; rows `stride` apart
-  int64_t stride, inner, count;
-  int64_t panel_width;  // pair_columns or pair_rows
-  uint32_t* to;         // [panels, pairs, panel_width]; zeros beyond `inner` and `count`
+// Products by AVX-512 instructions, with sums in float32, in a fixed order. Operands are read as words along
+// the inner dimension: a float32, or two neighbours in bfloat16, for which the processor needs AVX-512 BF16.
+constexpr int64_t panel_columns = 32, panel_rows = 48;  // of a panel of packed words, for b and for a
+struct WordPacking {
+  const void* from;  // [inner, count], or transposed [count, inner]; rows row_bytes apart
+  int64_t row_bytes, inner, words, count;
+  int64_t panel_width;  // panel_columns or panel_rows
+  uint32_t* to;         // [panels, words, panel_width]; zeros beyond `inner` and `count`
 };
-void pack_pairs(const PairPacking& work, int64_t panel_begin, int64_t panel_end);
-void pack_pairs_transposed(const PairPacking& work, int64_t panel_begin,
-                           int64_t panel_end);  // `inner` is even
-struct Bfloat16Work {
-  const uint32_t* a;  // [rows, pairs], rows a_stride apart; or packed
+void pack_words(const WordPacking& work, int64_t panel_begin, int64_t panel_end);  // of float32
+void pack_pairs(const WordPacking& work, int64_t panel_begin, int64_t panel_end);  // of bfloat16
+// `inner` values fill whole words.
+void pack_transposed_words(const WordPacking& work, int64_t panel_begin, int64_t panel_end);
+struct Avx512Work {
+  const uint32_t* a;  // [rows, words], rows a_stride apart; or packed
   bool a_is_packed;
   int64_t a_stride;
   const uint32_t* b;  // packed
-  int64_t pairs, columns;
+  int64_t words, columns;
   float* out;  // rows out_stride apart
   int64_t out_stride;
   bool add;  // to what `out` holds
 };
-// Of packed rows, row_begin is a multiple of pair_rows.
-void bfloat16_product(const Bfloat16Work& work, int64_t row_begin, int64_t row_end, int64_t panel_begin,
+// Of packed rows, row_begin is a multiple of panel_rows.
+void float32_product(const Avx512Work& work, int64_t row_begin, int64_t row_end, int64_t panel_begin,
+                     int64_t panel_end);
+void bfloat16_product(const Avx512Work& work, int64_t row_begin, int64_t row_end, int64_t panel_begin,
                       int64_t panel_end);
 
 // RMSNorm of rows of [rows, width]. inverses: [rows], receives 1 / √(mean(x²) + epsilon) for the backward

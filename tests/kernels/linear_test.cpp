@@ -44,10 +44,10 @@ TEST(MatrixProduct, IsThatOfLibTorchWhateverTheBlocks) {
 }
 
 // Operands in rows or transposed, of odd sizes and with gaps between rows: the sum of exact products of
-// rounded numbers, whichever way it is computed on this processor.
-TEST(MatrixProduct, OfRoundedOperandsHasSumsInFloat32) {
+// (rounded) numbers, whichever way it is computed on this processor.
+TEST(MatrixProduct, HasSumsInFloat32WhereverTheOperandsLie) {
   at::manual_seed(16);
-  for (const auto type : {torch::kBFloat16, torch::kFloat16}) {
+  for (const auto type : {torch::kFloat32, torch::kBFloat16, torch::kFloat16}) {
     for (const auto& [rows, inner, columns] : std::vector<std::array<int64_t, 3>>{{0, 4, 5},
                                                                                   {5, 0, 4},
                                                                                   {1, 1, 1},

@@ -153,11 +153,13 @@ TEST(Threads, AThreadOfAParallelRegionIsAlone) {
   set_num_threads(before);
 }
 
-TEST(Threads, Bfloat16InstructionsAreThoseTheSystemLists) {
+TEST(Threads, InstructionsAreThoseTheSystemLists) {
   std::ifstream file("/proc/cpuinfo");
   const std::string features{std::istreambuf_iterator<char>(file), {}};
   if (features.empty()) GTEST_SKIP();
-  EXPECT_EQ(has_bfloat16_instructions(), features.find("avx512_bf16") != std::string::npos);
+  const auto lists = [&](const char* feature) { return features.find(feature) != std::string::npos; };
+  EXPECT_EQ(has_bfloat16_instructions(), lists("avx512_bf16"));
+  EXPECT_EQ(has_unused_avx512(), lists("avx512bw") && lists("avx512vl") && !lists("GenuineIntel"));
 }
 
 // Activations come and go in the same sizes; what is freed is used again instead of asking the system.
