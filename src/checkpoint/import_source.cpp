@@ -148,6 +148,17 @@ ImportSource open_hf_folder(const fs::path& folder) {
   return source;
 }
 
+namespace {
+
+void check_weight_count(const ImportSource& source) {
+  int64_t weights = 0;
+  for (const auto& [name, tensor] : source.tensors) weights += c10::multiply_integers(tensor.shape);
+  const fs::path described = fs::is_directory(source.path) ? source.path / "config.json" : source.path;
+  check_weight_count(source.config, weights, described.string());
+}
+
+}  // namespace
+
 ImportSource open_import_source(const fs::path& path, const fs::path& tokenizer) {
   ImportSource source;
   if (fs::is_directory(path)) {
@@ -185,17 +196,20 @@ ImportSource open_import_source(const fs::path& path, const fs::path& tokenizer)
       source.problems.emplace_back(error.what());
     }
   }
+  if (source.problems.empty()) {
+    try {
+      check_weight_count(source);
+    } catch (const UserError& error) {
+      source.problems.emplace_back(error.what());
+    }
+  }
   return source;
 }
 
 std::shared_ptr<Decoder> load_decoder(const ImportSource& source) {
   if (!source.problems.empty()) throw UserError(source.problems.front());
   const torch::NoGradGuard no_gradients;
-  int64_t weights = 0;
-  for (const auto& [name, tensor] : source.tensors) weights += c10::multiply_integers(tensor.shape);
   const std::string path = source.path.string();
-  check_weight_count(source.config, weights,
-                     fs::is_directory(source.path) ? (source.path / "config.json").string() : path);
   ModelConfig config = source.config;
   if (config.positions == PositionKind::rope)
     config.context_length = std::min(config.context_length, max_rope_positions);

@@ -46,10 +46,17 @@ bool has_bfloat16_instructions() {
 #endif
 }
 
+bool has_avx512() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+#else
+  return false;
+#endif
+}
+
 bool has_unused_avx512() {
 #if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
-         __builtin_cpu_is("intel") == 0;
+  return has_avx512() && __builtin_cpu_is("intel") == 0;
 #else
   return false;
 #endif

@@ -1,7 +1,9 @@
 #include "calque/runs/run_folder.h"
 
+#include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <fstream>
 
@@ -26,6 +28,40 @@ bool has_checkpoints(const fs::path& run) {
   }
   return false;
 }
+
+// While a run is prepared, a signal ends the process at once (a tokenizer's training cannot be stopped
+// otherwise). It removes the folder that was made for the run, if nothing is in it yet.
+class RemovedBySignal {
+ public:
+  static void arm(const fs::path& run) {
+    armed = false;
+    lock = (run / ".lock").string();
+    folders[0] = (run / "checkpoints").string();
+    folders[1] = run.string();
+    armed = true;
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction current {};
+      sigaction(signal, nullptr, &current);
+      if (current.sa_handler != SIG_DFL) continue;  // ignored by nohup, or handled by somebody else
+      current.sa_handler = remove_and_die;
+      sigaction(signal, &current, nullptr);
+    }
+  }
+  static void disarm() { armed = false; }
+
+ private:
+  static void remove_and_die(int signal) {
+    if (armed) {
+      unlink(lock.c_str());
+      for (const std::string& folder : folders) rmdir(folder.c_str());
+    }
+    ::signal(signal, SIG_DFL);
+    raise(signal);
+  }
+
+  static inline std::atomic<bool> armed = false;
+  static inline std::string lock, folders[2];
+};
 
 }  // namespace
 
@@ -59,6 +95,7 @@ void RunFolder::open_folder() {
     created_ = false;
     throw;
   }
+  if (created_) RemovedBySignal::arm(path_);
 }
 
 void RunFolder::clear() {
@@ -74,6 +111,7 @@ void RunFolder::clear() {
 
 void RunFolder::keep() {
   created_ = false;
+  RemovedBySignal::disarm();
   sync_folder(path_.parent_path());
 }
 
@@ -88,6 +126,7 @@ std::string RunFolder::id() const {
 RunFolder::~RunFolder() {
   lock_.reset();
   if (!created_) return;
+  RemovedBySignal::disarm();
   std::error_code ignored;  // a start that failed leaves nothing behind
   fs::remove_all(path_, ignored);
 }

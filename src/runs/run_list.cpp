@@ -58,10 +58,14 @@ std::optional<ShownEvaluation> shown_evaluation(const fs::path& run) {
 
 namespace {
 
-std::optional<double> bleu_of(const fs::path& run, const json& summary) {
-  if (const auto evaluation = shown_evaluation(run)) return evaluation->bleu;
-  const double validation = summary.value("best_valid_bleu", -1.0);  // -1: never validated
-  return validation >= 0 ? std::optional(validation) : std::nullopt;
+void set_bleu(RunSummary& found, const fs::path& run, const json& summary) {
+  if (const auto evaluation = shown_evaluation(run)) {
+    found.bleu = evaluation->bleu;
+    found.bleu_on = evaluation->test_set;
+  } else if (const double best = summary.value("best_valid_bleu", -1.0); best >= 0) {  // -1: never validated
+    found.bleu = best;
+    found.bleu_on = "validation";
+  }
 }
 
 RunSummary summarise(const fs::path& run) {
@@ -81,7 +85,7 @@ RunSummary summarise(const fs::path& run) {
                 : fs::exists(run / "search.json") ? "search"
                 : fs::exists(run / "train.json")  ? "distilled"
                                                   : "empty";
-  found.bleu = bleu_of(run, summary);
+  set_bleu(found, run, summary);
   fs::file_time_type last = fs::last_write_time(run);
   for (const auto& entry : fs::recursive_directory_iterator(run)) {
     if (!entry.is_regular_file() || entry.is_symlink()) continue;
@@ -96,9 +100,13 @@ RunSummary summarise(const fs::path& run) {
 }  // namespace
 
 json RunSummary::to_json() const {
-  return {{"name", name},   {"state", state},
-          {"step", step},   {"bleu", bleu ? json(*bleu) : json()},
-          {"bytes", bytes}, {"age_seconds", age_seconds}};
+  return {{"name", name},
+          {"state", state},
+          {"step", step},
+          {"bleu", bleu ? json(*bleu) : json()},
+          {"bleu_on", bleu ? json(bleu_on) : json()},
+          {"bytes", bytes},
+          {"age_seconds", age_seconds}};
 }
 
 std::vector<RunSummary> list_runs(const fs::path& runs) {
@@ -114,14 +122,17 @@ std::vector<RunSummary> list_runs(const fs::path& runs) {
 }
 
 std::string runs_table(const std::vector<RunSummary>& runs) {
-  size_t width = 4;
-  for (const RunSummary& run : runs) width = std::max(width, display_width(run.name));
-  std::string text = fmt::format("{:<{}}  {:<11}  {:>9}  {:>5}  {:>8}  {}\n", "run", width, "state", "steps",
-                                 "BLEU", "size", "last change");
+  size_t width = 4, set_width = 2;
   for (const RunSummary& run : runs) {
-    text += fmt::format("{:<{}}  {:<11}  {:>9}  {:>5}  {:>8}  {} ago\n", run.name, width, run.state,
+    width = std::max(width, display_width(run.name));
+    set_width = std::max(set_width, display_width(run.bleu_on));
+  }
+  std::string text = fmt::format("{:<{}}  {:<11}  {:>9}  {:>5}  {:<{}}  {:>8}  {}\n", "run", width, "state",
+                                 "steps", "BLEU", "on", set_width, "size", "last change");
+  for (const RunSummary& run : runs) {
+    text += fmt::format("{:<{}}  {:<11}  {:>9}  {:>5}  {:<{}}  {:>8}  {} ago\n", run.name, width, run.state,
                         format_count(run.step), run.bleu ? fmt::format("{:.1f}", *run.bleu) : "–",
-                        format_bytes(run.bytes), format_seconds(run.age_seconds));
+                        run.bleu_on, set_width, format_bytes(run.bytes), format_seconds(run.age_seconds));
   }
   return text;
 }

@@ -1,11 +1,14 @@
 #include "calque/data/line_reader.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "calque/base/error.h"
+#include "calque/base/file.h"
 #include "temporary_folder.h"
 
 namespace calque {
@@ -34,6 +37,96 @@ TEST(LineReader, ANamedPipeIsOpenedOnce) {
   EXPECT_EQ(line, "two");
   EXPECT_FALSE(reader.next(line));
   EXPECT_EQ(reader.bytes_read(), 0);
+}
+
+std::string gzip(const std::string& text, bool two_members = false) {
+  const TemporaryFolder folder;
+  const auto half = text.size() / 2;
+  for (const auto& part :
+       two_members ? std::vector{text.substr(0, half), text.substr(half)} : std::vector{text}) {
+    const gzFile file = gzopen((folder / "a.gz").c_str(), "ab");
+    gzwrite(file, part.data(), static_cast<unsigned>(part.size()));
+    gzclose(file);
+  }
+  return read_file(folder / "a.gz");
+}
+
+std::string all_lines(LineReader& reader) {
+  std::string all;
+  for (std::string_view line; reader.next(line);) all += std::string(line) + "\n";
+  return all;
+}
+
+// Of several members too, with zeros after the last; and a text that only begins like one.
+TEST(LineReader, AGzipFileIsUnzipped) {
+  const TemporaryFolder folder;
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += std::to_string(i * 37) + "\n";
+  for (const std::string& bytes : {gzip(text), gzip(text, true), gzip(text, true) + std::string(600, '\0')}) {
+    LineReader reader(folder.write("a", bytes));
+    EXPECT_EQ(all_lines(reader), text);
+  }
+  LineReader reader(folder.write("a", "\x1F"));
+  EXPECT_EQ(all_lines(reader), "\x1F\n");
+}
+
+TEST(LineReader, ADamagedGzipFileIsNamed) {
+  const TemporaryFolder folder;
+  const std::string bytes = gzip(std::string(1000, 'x') + "\n" + std::string(1000, 'y'), true);
+  std::string flipped = bytes;
+  flipped[flipped.size() - 6] ^= 1;  // in the checksum
+  for (const auto& [damaged, reason] :
+       {std::pair(bytes.substr(0, bytes.size() - 1), "unexpected end of file"),
+        std::pair(bytes.substr(0, 1 + bytes.size() / 2), "unexpected end of file"),
+        std::pair(flipped, "incorrect data check")}) {
+    LineReader reader(folder.write("a", damaged));
+    try {
+      all_lines(reader);
+      ADD_FAILURE() << reason;
+    } catch (const UserError& error) {
+      EXPECT_THAT(error.what(),
+                  testing::AllOf(testing::HasSubstr((folder / "a").string()), testing::HasSubstr(reason)));
+    }
+  }
+}
+
+// What reads from a slow writer can work meanwhile.
+TEST(LineReader, IsReadyWhenAPipeHasALineOrItsEnd) {
+  for (const bool zipped : {false, true}) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    LineReader reader(ends[0], "pipe");
+    const auto put = [&](const std::string& text) {
+      const std::string bytes = zipped ? gzip(text) : text;
+      ASSERT_EQ(write(ends[1], bytes.data(), bytes.size()), std::ssize(bytes));
+    };
+    EXPECT_FALSE(reader.is_ready());
+    put("on");
+    EXPECT_FALSE(reader.is_ready());
+    put("e\ntwo\nthr");
+    std::string_view line;
+    for (const char* expected : {"one", "two"}) {
+      ASSERT_TRUE(reader.is_ready());
+      ASSERT_TRUE(reader.next(line));
+      EXPECT_EQ(line, expected);
+    }
+    EXPECT_FALSE(reader.is_ready());
+    close(ends[1]);
+    EXPECT_TRUE(reader.is_ready());
+    ASSERT_TRUE(reader.next(line));
+    EXPECT_EQ(line, "thr");
+    EXPECT_TRUE(reader.is_ready());
+    EXPECT_FALSE(reader.next(line));
+  }
+}
+
+TEST(LineReader, BytesReadAreThoseOfTheLinesSoFar) {
+  const TemporaryFolder folder;
+  LineReader reader(folder.write("a", "one\ntwo\n"));
+  std::string_view line;
+  EXPECT_EQ(reader.bytes_read(), 0);
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(reader.bytes_read(), 4);
 }
 
 TEST(LineReader, TheByteOrderMarkOfAFileIsNoTextOfItsFirstLine) {

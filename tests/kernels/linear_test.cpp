@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "../../src/kernels/avx512_product.h"
 #include "calque/kernels/threads.h"
 #include "kernels/compare.h"
 
@@ -72,6 +73,29 @@ TEST(MatrixProduct, HasSumsInFloat32WhereverTheOperandsLie) {
       matrix_product_into(out.slice(1, 0, columns), a, b, /*add=*/true);
       expect_close_unless_empty(out.slice(1, 0, columns), start + expected, tolerance);
       EXPECT_TRUE(out.slice(1, columns).equal(start));  // nothing is written beside it
+    }
+  }
+}
+
+// Also where LibTorch's own product is preferred.
+TEST(Avx512Product, IsThatOfLibTorch) {
+  if (!has_avx512()) GTEST_SKIP() << "this processor has no AVX-512";
+  at::manual_seed(18);
+  for (const auto& [rows, inner, columns] :
+       std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {13, 7, 33}, {49, 600, 31}, {700, 900, 333}}) {
+    const auto a = torch::randn({rows, inner}), b = torch::randn({inner, columns}),
+               start = torch::randn({rows, columns});
+    const auto expected = torch::mm(a, b);
+    const double tolerance = 1e-6 * std::sqrt(static_cast<double>(inner + 1));
+    for (const auto& left : {a, a.t().contiguous().t()}) {
+      for (const auto& right : {b, b.t().contiguous().t()}) {
+        const auto out = torch::cat({start, start}, 1);
+        avx512_product_into(out.slice(1, 0, columns), left, right, /*add=*/false);
+        expect_close(out.slice(1, 0, columns), expected, tolerance, "product");
+        EXPECT_TRUE(out.slice(1, columns).equal(start));  // nothing is written beside it
+        avx512_product_into(out.slice(1, 0, columns), left, right, /*add=*/true);
+        expect_close(out.slice(1, 0, columns), 2 * expected, 2 * tolerance, "sum");
+      }
     }
   }
 }

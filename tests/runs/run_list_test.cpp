@@ -171,6 +171,12 @@ TEST(RunList, ARunThatWasNeverValidatedHasNoBleu) {
   EXPECT_FALSE(list_runs(folder / "runs").front().bleu);
   folder.write("runs/a/summary.json", R"({"best_valid_bleu": 0.0})");
   EXPECT_EQ(list_runs(folder / "runs").front().bleu, 0);
+  EXPECT_EQ(list_runs(folder / "runs").front().bleu_on, "validation");
+  fs::create_directories(folder / "runs/a/evaluations/news");
+  folder.write("runs/a/evaluations/news/scores.json", R"({"bleu": {"score": 12.5}, "sentences": 5})");
+  const auto runs = list_runs(folder / "runs");
+  EXPECT_EQ(runs.front().bleu_on, "news");
+  EXPECT_THAT(runs_table(runs), HasSubstr(" 12.5  news "));
 }
 
 }  // namespace calque

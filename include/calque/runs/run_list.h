@@ -14,7 +14,9 @@ struct RunSummary {
   std::string name;
   std::string state;  // done, interrupted, paused, training, stopped, search (of `calque tune`), or empty
   int64_t step = 0;
-  std::optional<double> bleu = {};  // of the newest evaluation, else the best at a validation
+  std::optional<double> bleu = {};  // of the run's own test set, else of the newest evaluation, else the best
+                                    // at a validation
+  std::string bleu_on = {};         // the name of the test set, or "validation"
   int64_t bytes = 0;
   double age_seconds = 0;  // since the last change
 
