@@ -156,8 +156,9 @@ void LineReader::append_unzipped() {
     if (gunzip_->member_ended()) {
       while (zipped_.size() < gzip_magic.size() && append_block(zipped_)) {
       }
-      // Like gzip itself, ignores what follows the last member: tapes are filled up with zeros.
-      at_end_ = !zipped_.starts_with(gzip_magic);
+      // Like gzip itself, ignores what follows the last member: tapes are filled up with zeros. Half of the
+      // magic number is a member that was cut off.
+      at_end_ = zipped_.empty() || !gzip_magic.starts_with(zipped_.substr(0, gzip_magic.size()));
       if (at_end_) zipped_.clear();
       gunzip_->start_member();
       continue;

@@ -21,8 +21,13 @@ torch::Tensor wide(const torch::Tensor& x) { return x.size(0) > x.size(1) ? x.t(
 
 // The gradient with Nesterov momentum.
 torch::Tensor update_of(const Optimizer::MuonPart& part) {
-  part.momentum.mul_(muon_momentum).add_(part.gradient);
+  torch::Tensor momentum = part.momentum;
+  at::add_out(momentum, part.gradient, momentum, muon_momentum);
   return part.gradient.add(part.momentum, muon_momentum);
+}
+
+torch::Dtype muon_precision(const TrainConfig& config) {
+  return config.precision == Precision::bfloat16 ? torch::kBFloat16 : torch::kFloat32;
 }
 
 double update_size(const Optimizer::MuonPart& part) {
@@ -135,15 +140,10 @@ void Optimizer::step_muon(double learning_rate) {
     const SingleThreadedLibTorch single_threaded;
     const torch::NoGradGuard no_gradients;  // a setting of each thread
     const MuonPart& part = parts[static_cast<size_t>(unit)];
-    if (config_.precision == Precision::bfloat16) {
-      wide(part.parameter)
-          .mul_(1 - part.rate * config_.weight_decay)
-          .sub_(orthogonalise_rounded(wide(update_of(part)), config_.muon_method), update_size(part));
-      return;
-    }
-    const OrthogonalFactor result = orthogonal_factor(wide(update_of(part)), config_.muon_method);
-    wide(part.parameter)
-        .addmm_(result.factor, result.matrix, 1 - part.rate * config_.weight_decay, -update_size(part));
+    const OrthogonalFactor result =
+        orthogonal_factor(wide(update_of(part)), config_.muon_method, muon_precision(config_));
+    part.parameter.mul_(1 - part.rate * config_.weight_decay);
+    result.add_product(wide(part.parameter), -update_size(part));
   };
   const auto count = static_cast<int64_t>(parts.size());
   // Fewer matrices than threads come one after the other, and the threads share the products of each.
@@ -162,12 +162,12 @@ void Optimizer::update_together(const std::vector<MuonPart>& parts) const {
     const int64_t rows = part.parameter.size(0), columns = part.parameter.size(1);
     by_shape[{std::min(rows, columns), std::max(rows, columns)}].push_back(&part);
   }
-  const auto precision = config_.precision == Precision::bfloat16 ? torch::kBFloat16 : torch::kFloat32;
   for (const auto& [sides, same] : by_shape) {
     std::vector<torch::Tensor> updates;
     for (const MuonPart* part : same) updates.push_back(wide(update_of(*part)));
-    const torch::Tensor orthogonal = reference::orthogonalise(torch::stack(updates), config_.muon_method,
-                                                              precision);  // [matrices, shorter, longer]
+    const torch::Tensor orthogonal =
+        reference::orthogonalise(torch::stack(updates), config_.muon_method,
+                                 muon_precision(config_));  // [matrices, shorter, longer]
     for (size_t i = 0; i < same.size(); ++i)
       wide(same[i]->parameter)
           .mul_(1 - same[i]->rate * config_.weight_decay)

@@ -26,15 +26,19 @@ std::vector<Polynomial> polynomials(MuonMethod method) {
   return {{8.093369, -23.62043, 17.446152}, {3.636586, -2.721927, 0.536546}, {2.6613, -1.977155, 0.452616}};
 }
 
-// Scales X, whose norm is 1, and its scalar products of rows, S = X · Xᵀ. Divided by the norm alone, most
-// singular values are far below 1. So each row is divided by √(Σ|S|) of its row of S, which leaves none above
-// 1 and brings the largest near to it (AOL: Prach and Lampert, 2022; in Muon: Boissin et al., 2025). That
-// saves an iteration.
-void precondition(Tensor& x, Tensor& squares, MuonMethod method) {
-  if (method == MuonMethod::newton_schulz) return;
-  const Tensor scale = squares.abs().sum(-1, /*keepdim=*/true).clamp_min(1e-20).rsqrt();  // [rows, 1]
-  x.mul_(scale);
-  squares.mul_(scale).mul_(scale.transpose(-2, -1));
+// Scales S = X · Xᵀ as if X had been scaled, and returns the scale of each row of X, [rows, 1]. The norm of X
+// becomes 1. Then most singular values are far below 1. So each row is divided by √(Σ|S|) of its row of S,
+// which leaves none above 1 and brings the largest near to it (AOL: Prach and Lampert, 2022; in Muon: Boissin
+// et al., 2025). That saves an iteration.
+Tensor scale_rows(const Tensor& squares, MuonMethod method) {
+  const Tensor norm_squared = squares.diagonal().sum().clamp_min(1e-30);
+  squares.div_(norm_squared);
+  Tensor scale = torch::ones({squares.size(0), 1}, squares.options());
+  if (method == MuonMethod::polar_express) {
+    scale = squares.abs().sum(1, /*keepdim=*/true).clamp_min_(1e-20).rsqrt_();
+    squares.mul_(scale).mul_(scale.t());
+  }
+  return scale.div_(norm_squared.sqrt());
 }
 
 // Narrower strips save operations, but products of few rows are slow.
@@ -47,29 +51,29 @@ void symmetric_product(const Tensor& out, const Tensor& a, const Tensor& b) {
   parallel_rows(rows, height, [&](int64_t begin, int64_t end) {
     const SingleThreadedLibTorch single_threaded;
     const torch::NoGradGuard no_gradients;  // a setting of each thread
-    Tensor strip = out.slice(0, begin, end).slice(1, 0, end);
-    at::mm_out(strip, a.slice(0, begin, end), b.slice(1, 0, end));
+    const Tensor strip = out.slice(0, begin, end).slice(1, 0, end);
+    matrix_product_into(strip, a.slice(0, begin, end), b.slice(1, 0, end));
     if (begin > 0) out.slice(0, 0, begin).slice(1, begin, end).copy_(strip.slice(1, 0, begin).t());
   });
 }
 
-}  // namespace
+// b·S + c·S² + a, of which X or a factor of X becomes the multiple.
+void evaluate(const Tensor& out, const Polynomial& p, const Tensor& squares, torch::Dtype precision) {
+  const Tensor operand = rounded(squares, precision);
+  symmetric_product(out, operand, operand);
+  out.mul_(p.c).add_(squares, p.b).diagonal().add_(p.a);
+}
 
-Tensor OrthogonalFactor::product() const { return torch::mm(factor, matrix); }
-
-OrthogonalFactor orthogonal_factor(const Tensor& matrix, MuonMethod method) {
-  const torch::NoGradGuard no_gradients;  // a setting of each thread
-  Tensor x = matrix / (matrix.norm() + 1e-7);
+// Every iteration X ← p(S) · X becomes F ← p(S) · F and S ← p(S)² · S.
+OrthogonalFactor iterate_on_squares(const Tensor& x, MuonMethod method) {
   const int64_t rows = x.size(0);
-  Tensor squares = torch::empty({rows, rows}, x.options());  // S
-  Tensor factor, polynomial = torch::empty_like(squares), product = torch::empty_like(squares);
+  const Tensor polynomial = torch::empty({rows, rows}, x.options());
+  Tensor squares = torch::empty_like(polynomial), product = torch::empty_like(polynomial), factor;
   symmetric_product(squares, x, x.t());
-  precondition(x, squares, method);
+  const Tensor scale = scale_rows(squares, method);
   const std::vector<Polynomial> steps = polynomials(method);
   for (size_t i = 0; i < steps.size(); ++i) {
-    const Polynomial& p = steps[i];
-    symmetric_product(polynomial, squares, squares);
-    polynomial.mul_(p.c).add_(squares, p.b).diagonal().add_(p.a);
+    evaluate(polynomial, steps[i], squares, torch::kFloat32);
     if (i == 0) {
       factor = polynomial.clone();
     } else {
@@ -80,27 +84,42 @@ OrthogonalFactor orthogonal_factor(const Tensor& matrix, MuonMethod method) {
     symmetric_product(product, polynomial, squares);
     symmetric_product(squares, product, polynomial);
   }
-  return {factor, x};
+  return {factor.mul_(scale.t()), x};
 }
 
-Tensor orthogonalise_rounded(const Tensor& matrix, MuonMethod method) {
-  const torch::NoGradGuard no_gradients;  // a setting of each thread
-  const auto round = [](const Tensor& x) { return rounded(x, torch::kBFloat16); };
-  const auto rows_products = [&](const Tensor& x) {
-    const Tensor low = round(x);
-    return matrix_product(low, low.t());
-  };
-  Tensor x = matrix / (matrix.norm() + 1e-7), squares = rows_products(x);
-  precondition(x, squares, method);
+// Rounds all operands; the products of the rows would lose too much by that.
+OrthogonalFactor iterate_on_matrix(Tensor x, MuonMethod method) {
+  const torch::Dtype precision = x.scalar_type();
+  const Tensor squares = torch::empty({x.size(0), x.size(0)}, x.options().dtype(torch::kFloat32));
+  const Tensor polynomial = torch::empty_like(squares);
   const std::vector<Polynomial> steps = polynomials(method);
   for (size_t i = 0; i < steps.size(); ++i) {
-    const auto [a, b, c] = steps[i];
-    if (i > 0) squares = rows_products(x);
-    const Tensor polynomial = rows_products(squares).mul_(c).add_(squares, b);  // squares are symmetric
-    polynomial.diagonal().add_(a);
-    x = matrix_product(round(polynomial), round(x));
+    symmetric_product(squares, x, x.t());
+    const Tensor scale = i == 0 ? scale_rows(squares, method) : Tensor();
+    evaluate(polynomial, steps[i], squares, precision);
+    if (scale.defined()) polynomial.mul_(scale.t());
+    if (i + 1 == steps.size()) break;
+    x = rounded(matrix_product(rounded(polynomial, precision), x), precision);
   }
-  return x;
+  return {polynomial, x};
+}
+
+}  // namespace
+
+void OrthogonalFactor::add_product(const Tensor& to, double scale) const {
+  const torch::NoGradGuard no_gradients;
+  const Tensor scaled = rounded(factor.mul(scale), matrix.scalar_type());
+  if (to.stride(1) == 1) {
+    matrix_product_into(to, scaled, matrix, /*add=*/true);
+  } else {
+    matrix_product_into(to.t(), matrix.t(), scaled.t(), /*add=*/true);
+  }
+}
+
+OrthogonalFactor orthogonal_factor(const Tensor& matrix, MuonMethod method, torch::Dtype precision) {
+  const torch::NoGradGuard no_gradients;
+  return precision == torch::kFloat32 ? iterate_on_squares(matrix, method)
+                                      : iterate_on_matrix(rounded(matrix, precision), method);
 }
 
 double orthogonalising_work(int64_t rows, int64_t columns) {
@@ -111,10 +130,12 @@ double orthogonalising_work(int64_t rows, int64_t columns) {
 
 Tensor reference::orthogonalise(const Tensor& matrices, MuonMethod method, torch::Dtype precision) {
   Tensor x = (matrices / (matrices.norm(2, {1, 2}, true) + 1e-7)).to(precision);
-  Tensor square = torch::bmm(x, x.transpose(1, 2));
-  precondition(x, square, method);
+  if (method == MuonMethod::polar_express) {
+    const Tensor row_sums = torch::bmm(x, x.transpose(1, 2)).abs().sum(2, /*keepdim=*/true);
+    x.mul_(row_sums.clamp_min(1e-20).rsqrt());
+  }
   for (const Polynomial& p : polynomials(method)) {  // x ← a·x + b·x³ + c·x⁵, on the singular values
-    square = torch::bmm(x, x.transpose(1, 2));
+    const Tensor square = torch::bmm(x, x.transpose(1, 2));
     const Tensor factor = torch::baddbmm(square, square, square, p.b, p.c);
     x = torch::baddbmm(x, factor, x, p.a, 1);
   }

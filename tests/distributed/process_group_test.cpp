@@ -159,18 +159,18 @@ TEST(ProcessGroup, AMainThreadThatHangsIsNamedThoughItsHeartBeats) {
 
 TEST(ProcessGroup, LongWorkIsWaitedForWhileItGoesOn) {
   run_ranks(2, [](ProcessGroup& group) {
-    group.set_timeout(1);
+    group.set_timeout(2);
     group.everywhere([&] {
-      if (group.rank() == 1) work_for(3);
+      if (group.rank() == 1) work_for(5);
     });
     {
       const ProcessGroup::OutsideWait waiting(group);
-      if (group.rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(3));
+      if (group.rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(5));
     }
     EXPECT_THAT(group.sum(std::vector<double>{1}), ElementsAre(2));
     if (group.rank() == 0) {
       const ProcessGroup::OutsideWait waiting(group);
-      std::this_thread::sleep_for(std::chrono::seconds(3));
+      std::this_thread::sleep_for(std::chrono::seconds(5));
       group.send(torch::ones({2}), 1);
     } else {
       const torch::Tensor received = torch::zeros({2});

@@ -8,6 +8,13 @@
 #include <vector>
 
 namespace calque {
+namespace {
+
+torch::Tensor orthogonalised(const torch::Tensor& matrix, MuonMethod method, torch::Dtype precision) {
+  const auto result = torch::zeros_like(matrix);
+  orthogonal_factor(matrix, method, precision).add_product(result, 1);
+  return result;
+}
 
 TEST(Orthogonalise, TheResultIsNearlyOrthogonal) {
   at::manual_seed(1);
@@ -41,7 +48,7 @@ TEST(Orthogonalise, TheFactorOfTheRowsProductsGivesWhatTheIterationsOnTheMatrixG
       for (const int rank : {rows, 1 + rows / 20}) {
         const auto matrix = torch::randn({rows, rank}).mm(torch::randn({rank, columns}));
         const auto wanted = reference::orthogonalise(matrix.unsqueeze(0), method)[0];
-        EXPECT_LT((orthogonal_factor(matrix, method).product() - wanted).abs().max().item<double>(), 2e-3)
+        EXPECT_LT((orthogonalised(matrix, method, torch::kFloat32) - wanted).abs().max().item<double>(), 2e-3)
             << rows << " × " << columns << ", rank " << rank;
       }
     }
@@ -56,8 +63,8 @@ TEST(Orthogonalise, PolarExpressEndsWithinAQuarterOfOneOrSo) {
     const auto left = std::get<0>(at::linalg_qr(torch::randn({rows, rows})));
     const auto right = std::get<0>(at::linalg_qr(torch::randn({columns, columns}))).slice(0, 0, rows);
     const auto matrix = left.mul(values).mm(right);
-    for (const auto& result : {orthogonal_factor(matrix, MuonMethod::polar_express).product(),
-                               orthogonalise_rounded(matrix, MuonMethod::polar_express),
+    for (const auto& result : {orthogonalised(matrix, MuonMethod::polar_express, torch::kFloat32),
+                               orthogonalised(matrix, MuonMethod::polar_express, torch::kBFloat16),
                                reference::orthogonalise(matrix.unsqueeze(0), MuonMethod::polar_express)[0]}) {
       const auto singular = std::get<1>(at::linalg_svd(result, false));
       EXPECT_GT(singular.min().item<double>(), 0.7);
@@ -72,14 +79,28 @@ TEST(Orthogonalise, RoundedItIsNearTheReferenceAndAZeroMatrixStaysZero) {
     for (const auto& [rows, columns] : std::vector<std::pair<int, int>>{{30, 70}, {40, 40}, {65, 200}}) {
       const auto matrix = torch::randn({rows, columns}) * 1e-3;
       const auto wanted = reference::orthogonalise(matrix.unsqueeze(0), method)[0];
-      EXPECT_LT((orthogonalise_rounded(matrix, method) - wanted).norm().item<double>(),
+      EXPECT_LT((orthogonalised(matrix, method, torch::kBFloat16) - wanted).norm().item<double>(),
                 0.05 * wanted.norm().item<double>())
           << rows << " × " << columns;
     }
     const auto zero = torch::zeros({3, 4});
-    EXPECT_TRUE(orthogonalise_rounded(zero, method).equal(zero));
-    EXPECT_TRUE(orthogonal_factor(zero, method).product().equal(zero));
+    for (const auto precision : {torch::kFloat32, torch::kBFloat16})
+      EXPECT_TRUE(orthogonalised(zero, method, precision).equal(zero));
   }
 }
 
+// A parameter may have more rows than columns, or be part of a larger one.
+TEST(Orthogonalise, TheProductIsAddedToTransposedMatricesToo) {
+  at::manual_seed(6);
+  const auto matrix = torch::randn({40, 90}), start = torch::randn({90, 50});
+  for (const auto precision : {torch::kFloat32, torch::kBFloat16}) {
+    const auto wanted = orthogonalised(matrix, MuonMethod::polar_express, precision);
+    const auto whole = start.clone(), tall = whole.slice(1, 5, 45);  // [90, 40]
+    orthogonal_factor(matrix, MuonMethod::polar_express, precision).add_product(tall.t(), -0.5);
+    EXPECT_LT((tall.t() - (start.slice(1, 5, 45).t() - 0.5 * wanted)).abs().max().item<double>(), 1e-5);
+    EXPECT_TRUE(whole.slice(1, 45).equal(start.slice(1, 45)));
+  }
+}
+
+}  // namespace
 }  // namespace calque

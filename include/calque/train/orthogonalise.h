@@ -7,25 +7,21 @@
 
 namespace calque {
 
-// The nearest (semi-)orthogonal matrix of one matrix, approximately: factor · matrix. The factor is
-// symmetric.
+// The nearest (semi-)orthogonal matrix of one matrix, approximately: factor · matrix.
 struct OrthogonalFactor {
-  torch::Tensor factor;  // [rows, rows]
-  torch::Tensor matrix;  // [rows, columns], the one given, scaled
+  torch::Tensor factor;  // [rows, rows], float32
+  torch::Tensor matrix;  // [rows, columns], in the precision of the products
 
-  torch::Tensor product() const;  // [rows, columns]
+  // to += scale · factor · matrix. to: [rows, columns], float32, or the transpose of such a matrix.
+  void add_product(const torch::Tensor& to, double scale) const;
 };
 
-// matrix: float32, [rows, columns], rows ≤ columns.
+// matrix: float32, [rows, columns], rows ≤ columns. Products have operands in the given precision.
 //
-// All iterations work on the matrix of scalar products of the rows, S = X · Xᵀ, which is smaller than X and
-// symmetric, as are its polynomials: only half of each product is computed. Every iteration X ← p(S) · X
-// becomes F ← p(S) · F and S ← p(S)² · S, and X is multiplied once, by F, at the end.
-OrthogonalFactor orthogonal_factor(const torch::Tensor& matrix, MuonMethod method);
-
-// The same by iterations on the matrix, whose products have operands in bfloat16. The products of the rows
-// would lose too much by that.
-torch::Tensor orthogonalise_rounded(const torch::Tensor& matrix, MuonMethod method);
+// In float32 all iterations work on the matrix of scalar products of the rows, S = X · Xᵀ, which is smaller
+// than X. In bfloat16 that would lose too much, and they work on X. S and its polynomials are symmetric: only
+// half of such a product is computed.
+OrthogonalFactor orthogonal_factor(const torch::Tensor& matrix, MuonMethod method, torch::Dtype precision);
 
 // How long a matrix takes, relative to others: between the two ways above, of which the first spends more on
 // the shorter side and the second on the longer one.
