@@ -124,7 +124,8 @@ void LineReader::fill() {
   const bool at_start = file_bytes_ == 0;
   at_end_ = !append_block(buffer_);
   if (!at_start) return;
-  while (!at_end_ && buffer_.size() < gzip_magic.size()) at_end_ = !append_block(buffer_);
+  while (!at_end_ && buffer_.size() < gzip_magic.size() && gzip_magic.starts_with(buffer_))
+    at_end_ = !append_block(buffer_);
   if (!buffer_.starts_with(gzip_magic)) return;
   gunzip_ = std::make_unique<Gunzip>();
   zipped_.swap(buffer_);
@@ -152,20 +153,17 @@ void LineReader::append_unzipped() {
     throw UserError(
         fmt::format("{}: reading failed after line {}: {}", path_.string(), line_number_, reason));
   };
-  for (const size_t before = buffer_.size(); buffer_.size() == before && !at_end_;) {
-    if (gunzip_->member_ended()) {
-      while (zipped_.size() < gzip_magic.size() && append_block(zipped_)) {
-      }
-      // Like gzip itself, ignores what follows the last member: tapes are filled up with zeros. Half of the
-      // magic number is a member that was cut off.
-      at_end_ = zipped_.empty() || !gzip_magic.starts_with(zipped_.substr(0, gzip_magic.size()));
-      if (at_end_) zipped_.clear();
-      gunzip_->start_member();
-      continue;
+  if (gunzip_->member_ended()) {
+    while (zipped_.size() < gzip_magic.size() && append_block(zipped_)) {
     }
-    if (zipped_.empty() && !append_block(zipped_)) fail("unexpected end of file");
-    if (const char* problem = gunzip_->append(zipped_, buffer_)) fail(problem);
+    // Like gzip itself, ignores what follows the last member: tapes are filled up with zeros. Half of the
+    // magic number is a member that was cut off.
+    at_end_ = zipped_.empty() || !gzip_magic.starts_with(zipped_.substr(0, gzip_magic.size()));
+    if (at_end_) return zipped_.clear();
+    gunzip_->start_member();
   }
+  if (zipped_.empty() && !append_block(zipped_)) fail("unexpected end of file");
+  if (const char* problem = gunzip_->append(zipped_, buffer_)) fail(problem);
 }
 
 }  // namespace calque

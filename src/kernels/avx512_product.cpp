@@ -13,7 +13,8 @@ namespace {
 using torch::Tensor;
 
 // Multiplications of a block, which one thread computes: few, so that threads finish at the same time; many,
-// so that it is reused from the cache. A product has some blocks per thread, but none that is not worth it.
+// so that it is reused from the cache. A product is divided into blocks_per_thread blocks per thread, but not
+// into blocks below fewest_multiplications.
 constexpr int64_t most_multiplications = 1 << 25, fewest_multiplications = 1 << 21;  // mutate: speed only
 constexpr int64_t blocks_per_thread = 4;                                             // mutate: speed only
 

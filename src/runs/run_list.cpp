@@ -104,7 +104,7 @@ json RunSummary::to_json() const {
           {"state", state},
           {"step", step},
           {"bleu", bleu ? json(*bleu) : json()},
-          {"bleu_on", bleu ? json(bleu_on) : json()},
+          {"bleu_on", bleu_on ? json(*bleu_on) : json()},
           {"bytes", bytes},
           {"age_seconds", age_seconds}};
 }
@@ -125,14 +125,15 @@ std::string runs_table(const std::vector<RunSummary>& runs) {
   size_t width = 4, set_width = 2;
   for (const RunSummary& run : runs) {
     width = std::max(width, display_width(run.name));
-    set_width = std::max(set_width, display_width(run.bleu_on));
+    set_width = std::max(set_width, display_width(run.bleu_on.value_or("")));
   }
   std::string text = fmt::format("{:<{}}  {:<11}  {:>9}  {:>5}  {:<{}}  {:>8}  {}\n", "run", width, "state",
                                  "steps", "BLEU", "on", set_width, "size", "last change");
   for (const RunSummary& run : runs) {
     text += fmt::format("{:<{}}  {:<11}  {:>9}  {:>5}  {:<{}}  {:>8}  {} ago\n", run.name, width, run.state,
                         format_count(run.step), run.bleu ? fmt::format("{:.1f}", *run.bleu) : "–",
-                        run.bleu_on, set_width, format_bytes(run.bytes), format_seconds(run.age_seconds));
+                        run.bleu_on.value_or(""), set_width, format_bytes(run.bytes),
+                        format_seconds(run.age_seconds));
   }
   return text;
 }

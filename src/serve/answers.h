@@ -253,7 +253,7 @@ void members(const ListedRun& one, Visitor& visit) {
   visit("state", one.run.state, "done, interrupted, paused, training, stopped, search or empty");
   visit("step", one.run.step);
   visit("bleu", Nullable<double>{one.run.bleu});
-  visit("bleu_on", one.run.bleu_on, "the name of the test set, or validation; empty without BLEU");
+  visit("bleu_on", Nullable<std::string>{one.run.bleu_on}, "the name of the test set, or validation");
   visit("bytes", one.run.bytes);
   visit("age_seconds", one.run.age_seconds, "since the last change");
   visit("has_report", one.has_report);

@@ -137,7 +137,6 @@ void Optimizer::step_muon(double learning_rate) {
     return a.parameter.numel() > b.parameter.numel();
   });
   const auto update = [&](int64_t unit) {
-    const SingleThreadedLibTorch single_threaded;
     const torch::NoGradGuard no_gradients;  // a setting of each thread
     const MuonPart& part = parts[static_cast<size_t>(unit)];
     const OrthogonalFactor result =

@@ -26,12 +26,12 @@ std::vector<Polynomial> polynomials(MuonMethod method) {
   return {{8.093369, -23.62043, 17.446152}, {3.636586, -2.721927, 0.536546}, {2.6613, -1.977155, 0.452616}};
 }
 
-// Scales S = X · Xᵀ as if X had been scaled, and returns the scale of each row of X, [rows, 1]. The norm of X
-// becomes 1. Then most singular values are far below 1. So each row is divided by √(Σ|S|) of its row of S,
-// which leaves none above 1 and brings the largest near to it (AOL: Prach and Lampert, 2022; in Muon: Boissin
-// et al., 2025). That saves an iteration.
+// Normalises S = X · Xᵀ in place, and returns the scale of each row of X that would do the same, [rows, 1].
+// With 1 / ‖X‖ alone, most singular values are far below 1. So Polar Express also divides each row by √(Σ|S|)
+// of its row of S, which leaves none above 1 and brings the largest near to it (AOL: Prach and Lampert, 2022;
+// in Muon: Boissin et al., 2025). That saves an iteration.
 Tensor scale_rows(const Tensor& squares, MuonMethod method) {
-  const Tensor norm_squared = squares.diagonal().sum().clamp_min(1e-30);
+  const Tensor norm_squared = squares.diagonal().sum().clamp_min(1e-14);
   squares.div_(norm_squared);
   Tensor scale = torch::ones({squares.size(0), 1}, squares.options());
   if (method == MuonMethod::polar_express) {
@@ -41,23 +41,27 @@ Tensor scale_rows(const Tensor& squares, MuonMethod method) {
   return scale.div_(norm_squared.sqrt());
 }
 
-// Narrower strips save operations, but products of few rows are slow.
-constexpr int64_t strips = 4, narrowest_strip = 128;  // mutate: speed only
+// Narrower strips save operations and occupy more threads, but products of few rows are slow.
+constexpr int64_t most_strips = 16, narrowest_strip = 128;  // mutate: speed only
 
 // out = a · b, which the caller knows to be symmetric: strips of rows up to the diagonal, then mirrored.
 void symmetric_product(const Tensor& out, const Tensor& a, const Tensor& b) {
   const int64_t rows = out.size(0);
-  const int64_t height = std::max(narrowest_strip, (rows + strips - 1) / strips);  // mutate: speed only
-  parallel_rows(rows, height, [&](int64_t begin, int64_t end) {
+  const int64_t height =
+      std::max(narrowest_strip, (rows + most_strips - 1) / most_strips);  // mutate: speed only
+  const int64_t strips = (rows + height - 1) / height;
+  parallel_units(strips, num_threads(), [&](int64_t unit) {
     const SingleThreadedLibTorch single_threaded;
-    const torch::NoGradGuard no_gradients;  // a setting of each thread
+    const torch::NoGradGuard no_gradients;               // a setting of each thread
+    const int64_t begin = (strips - 1 - unit) * height;  // the longest strip first
+    const int64_t end = std::min(rows, begin + height);
     const Tensor strip = out.slice(0, begin, end).slice(1, 0, end);
     matrix_product_into(strip, a.slice(0, begin, end), b.slice(1, 0, end));
     if (begin > 0) out.slice(0, 0, begin).slice(1, begin, end).copy_(strip.slice(1, 0, begin).t());
   });
 }
 
-// b·S + c·S² + a, of which X or a factor of X becomes the multiple.
+// out = a + b·S + c·S². The caller multiplies X, or its factor F, by it.
 void evaluate(const Tensor& out, const Polynomial& p, const Tensor& squares, torch::Dtype precision) {
   const Tensor operand = rounded(squares, precision);
   symmetric_product(out, operand, operand);
@@ -87,7 +91,7 @@ OrthogonalFactor iterate_on_squares(const Tensor& x, MuonMethod method) {
   return {factor.mul_(scale.t()), x};
 }
 
-// Rounds all operands; the products of the rows would lose too much by that.
+// All operands are rounded. To iterate on S instead would lose too much precision.
 OrthogonalFactor iterate_on_matrix(Tensor x, MuonMethod method) {
   const torch::Dtype precision = x.scalar_type();
   const Tensor squares = torch::empty({x.size(0), x.size(0)}, x.options().dtype(torch::kFloat32));

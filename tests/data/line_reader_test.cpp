@@ -120,6 +120,35 @@ TEST(LineReader, IsReadyWhenAPipeHasALineOrItsEnd) {
   }
 }
 
+// Nor does it wait for what a writer has begun: an empty first line, the header of a gzip file.
+TEST(LineReader, IsNotReadyWhenAPipeHasPartOfAGzipFile) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  LineReader reader(ends[0], "pipe");
+  const std::string bytes = gzip("one\n");
+  for (const size_t begin : {0, 10}) {
+    const std::string part = bytes.substr(begin, begin == 0 ? 10 : std::string::npos);
+    ASSERT_EQ(write(ends[1], part.data(), part.size()), std::ssize(part));
+    EXPECT_EQ(reader.is_ready(), begin == 10);
+  }
+  std::string_view line;
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "one");
+  close(ends[1]);
+}
+
+TEST(LineReader, AnEmptyFirstLineOfAPipeIsReadAtOnce) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  LineReader reader(ends[0], "pipe");
+  ASSERT_EQ(write(ends[1], "\n", 1), 1);
+  ASSERT_TRUE(reader.is_ready());
+  std::string_view line;
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "");
+  close(ends[1]);
+}
+
 TEST(LineReader, BytesReadAreThoseOfTheLinesSoFar) {
   const TemporaryFolder folder;
   LineReader reader(folder.write("a", "one\ntwo\n"));

@@ -4,6 +4,6 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return calque::fuzz_file(data, size, [](const std::filesystem::path& file) {
-    if (calque::is_llama2c(file)) calque::load_decoder(calque::open_llama2c(file));
+    if (calque::is_llama2c(file)) calque::load_decoder(calque::open_import_source(file, {}));
   });
 }

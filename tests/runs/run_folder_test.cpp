@@ -14,6 +14,7 @@ namespace fs = std::filesystem;
 
 // A process that prepares a run in this folder and then gets a signal.
 void prepare_and_die(const fs::path& path, int signal, const std::function<void(RunFolder&)>& before) {
+  ::signal(signal, SIG_DFL);  // under nohup it is ignored
   RunFolder run(path, RunFolder::Mode::create);
   before(run);
   raise(signal);

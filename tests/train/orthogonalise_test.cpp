@@ -89,6 +89,19 @@ TEST(Orthogonalise, RoundedItIsNearTheReferenceAndAZeroMatrixStaysZero) {
   }
 }
 
+// The momentum of a matrix that gets no gradient any more becomes as small as that.
+TEST(Orthogonalise, TinyUpdatesStaySmall) {
+  at::manual_seed(7);
+  for (const MuonMethod method : {MuonMethod::polar_express, MuonMethod::newton_schulz}) {
+    for (const double size : {1e-6, 1e-10, 1e-15, 1e-20, 1e-23, 1e-30, 1e-40}) {
+      for (const auto precision : {torch::kFloat32, torch::kBFloat16}) {
+        const auto result = orthogonalised(torch::randn({16, 32}) * size, method, precision);
+        EXPECT_LT(result.abs().max().item<double>(), 2) << size;  // NaN neither
+      }
+    }
+  }
+}
+
 // A parameter may have more rows than columns, or be part of a larger one.
 TEST(Orthogonalise, TheProductIsAddedToTransposedMatricesToo) {
   at::manual_seed(6);

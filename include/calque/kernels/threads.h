@@ -28,7 +28,7 @@ void parallel_units(int64_t count, int64_t threads, const std::function<void(int
 void parallel_rows(int64_t rows, int64_t rows_per_task,
                    const std::function<void(int64_t begin, int64_t end)>& run);
 
-bool has_avx512();                 // its BW and VL instructions, too
+bool has_avx512();                 // including BW and VL
 bool has_bfloat16_instructions();  // AVX-512 BF16
 // Whether the processor has AVX-512 and LibTorch's library for products in float32, MKL, does not use it: on
 // processors that are not Intel's it stays with AVX2.

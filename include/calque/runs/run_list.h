@@ -16,7 +16,7 @@ struct RunSummary {
   int64_t step = 0;
   std::optional<double> bleu = {};  // of the run's own test set, else of the newest evaluation, else the best
                                     // at a validation
-  std::string bleu_on = {};         // the name of the test set, or "validation"
+  std::optional<std::string> bleu_on = {};  // the name of the test set, or "validation"
   int64_t bytes = 0;
   double age_seconds = 0;  // since the last change
 

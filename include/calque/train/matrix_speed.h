@@ -1,7 +1,8 @@
 // MatrixSpeed: the speed of this machine's matrix products at a model's own shapes, the upper limit of its
-// training speed.
+// training speed. Each by LibTorch or by our own loops, whichever is faster.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "calque/model/decoder.h"
@@ -24,8 +25,10 @@ class MatrixSpeed {
  private:
   struct Product {
     at::Tensor x, weight, y;
-    double best;  // seconds
+    bool is_ours = false;
+    double best = std::numeric_limits<double>::infinity();  // seconds
   };
+  static void multiply(const Product& product);
   std::vector<Product> products_;
   double operations_ = 0;
   double timed_ = 0, seconds_ = 0;

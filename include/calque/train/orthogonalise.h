@@ -12,11 +12,11 @@ struct OrthogonalFactor {
   torch::Tensor factor;  // [rows, rows], float32
   torch::Tensor matrix;  // [rows, columns], in the precision of the products
 
-  // to += scale · factor · matrix. to: [rows, columns], float32, or the transpose of such a matrix.
+  // to += scale · factor · matrix. to: [rows, columns], float32; its rows or its columns are contiguous.
   void add_product(const torch::Tensor& to, double scale) const;
 };
 
-// matrix: float32, [rows, columns], rows ≤ columns. Products have operands in the given precision.
+// matrix: float32, [rows, columns], rows ≤ columns. Operands of products are rounded to `precision`.
 //
 // In float32 all iterations work on the matrix of scalar products of the rows, S = X · Xᵀ, which is smaller
 // than X. In bfloat16 that would lose too much, and they work on X. S and its polynomials are symmetric: only

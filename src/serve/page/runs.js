@@ -4,7 +4,7 @@ import { byId, element, listen } from "./dom.js";
 import { getJson } from "./api.js";
 import { RunDetail, stateBadge } from "./run_detail.js";
 import { openReport } from "./report_frame.js";
-import { errorText, serverText } from "./server_texts.js";
+import { errorText } from "./server_texts.js";
 
 const listPoll = 10000;  // ms
 
@@ -15,7 +15,7 @@ let runsTimer = 0;
 function runItem(run) {
   const facts = [];
   if (run.step) facts.push(t("stepN", { n: run.step }));
-  if (typeof run.bleu === "number") facts.push(`BLEU ${number(run.bleu, 1)} (${serverText(run.bleu_on ?? "").text})`);
+  if (typeof run.bleu === "number") facts.push(`BLEU ${number(run.bleu, 1)} (${run.bleu_on})`);
   if (run.bytes) facts.push(bytes(run.bytes));
   if (typeof run.age_seconds === "number") facts.push(t("ago", { age: age(run.age_seconds) }));
   return element("li", {}, element("button", {
