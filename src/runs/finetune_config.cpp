@@ -21,6 +21,10 @@ Fields fields(LoraConfig& c) {
 
 Fields fields(FinetuneConfig& c) {
   return {
+      field("init_embeddings", c.init_embeddings,
+            "what token embeddings start from: random numbers, or cooccurrence: which tokens of data.train "
+            "occur "
+            "together, so that words and their translations start out similar"),
       field("init_from", c.init_from,
             "checkpoint to start from, with its architecture and tokenizer; other keys of this section "
             "override the architecture"),
@@ -52,6 +56,9 @@ void check_finetune(const FinetuneConfig& c) {
   if (c.lora.rank > 0 && c.lora.target_modules.empty())
     throw UserError("model.lora.target_modules is empty, so nothing would be trained",
                     "name some of " + join(known, ", "));
+  if (!c.init_from.empty() && c.init_embeddings != InitialEmbeddings::random)
+    throw UserError("model.init_embeddings and model.init_from exclude each other",
+                    "the base model has embeddings: leave model.init_embeddings out");
   if (c.init_from.empty()) {
     if (c.lora.rank > 0) throw UserError("model.lora needs a base model: set model.init_from");
     if (c.freeze_embeddings || c.freeze_layers > 0)

@@ -19,16 +19,6 @@ using nlohmann::json;
 
 namespace {
 
-bool has_checkpoints(const fs::path& run) {
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(run / "checkpoints", ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("step-") && name.find_first_not_of("0123456789", 5) == std::string::npos)
-      return true;
-  }
-  return false;
-}
-
 // While a run is prepared, a signal ends the process at once (a tokenizer's training cannot be stopped
 // otherwise). It removes the folder that was made for the run, if nothing is in it yet.
 class RemovedBySignal {
@@ -76,7 +66,7 @@ RunFolder::RunFolder(fs::path path, Mode mode) : path_(std::move(path)) {
                     "starts again",
                     shell_quoted(path_.filename().string())));
   }
-  if (mode == Mode::create && has_checkpoints(path_)) {
+  if (mode == Mode::create && has_checkpoints()) {
     throw UserError(fmt::format("{}: checkpoints without a configuration, of no known run", path_.string()),
                     "move them away, or --fresh deletes them and starts again");
   }
@@ -121,6 +111,16 @@ std::string RunFolder::id() const {
     write_file(file, random_name());
   }
   return read_file(file);
+}
+
+bool RunFolder::has_checkpoints() const {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(checkpoints(), ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-") && name.find_first_not_of("0123456789", 5) == std::string::npos)
+      return true;
+  }
+  return false;
 }
 
 RunFolder::~RunFolder() {

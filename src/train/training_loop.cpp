@@ -13,6 +13,7 @@
 #include "calque/base/units.h"
 #include "calque/data/batch_stream.h"
 #include "calque/kernels/threads.h"
+#include "calque/train/cooccurrence.h"
 #include "calque/train/limits.h"
 #include "calque/train/rank_check.h"
 #include "calque/train/rank_prefetcher.h"
@@ -111,7 +112,16 @@ class TrainingLoop {
 
   std::shared_ptr<Decoder> shared_model() {
     std::shared_ptr<Decoder> model;
-    group_.everywhere([&] { model = make_model(config_, tokenizer_, device_); });
+    group_.everywhere([&] {
+      model = make_model(config_, tokenizer_, device_);
+      if (!recorder_ || (options_.resume && recorder_->folder().has_checkpoints())) return;
+      if (config_.finetune.init_embeddings == InitialEmbeddings::cooccurrence)
+        initialise_embeddings(*model, config_.data.train, tokenizer_, static_cast<uint64_t>(config_.seed));
+    });
+    if (config_.finetune.init_embeddings == InitialEmbeddings::cooccurrence) {  // rank 0 has them
+      group_.broadcast(model->embedding->weight.detach());
+      if (model->output.defined()) group_.broadcast(model->output.detach());
+    }
     return model;
   }
 

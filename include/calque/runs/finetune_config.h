@@ -1,4 +1,5 @@
-// FinetuneConfig: how an imported model is fine-tuned; keys of the `model` section beside the model's own.
+// FinetuneConfig: what weights a run starts from, and how an imported model is fine-tuned; keys of the
+// `model` section beside the model's own.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,14 @@ struct LoraConfig {
 };
 Fields fields(LoraConfig& config);
 
+enum class InitialEmbeddings { random, cooccurrence };
+template <>
+struct EnumNames<InitialEmbeddings> {
+  static constexpr std::string_view names[] = {"random", "cooccurrence"};
+};
+
 struct FinetuneConfig {
+  InitialEmbeddings init_embeddings = InitialEmbeddings::random;
   std::filesystem::path init_from;
   LoraConfig lora;
   bool freeze_embeddings = false;

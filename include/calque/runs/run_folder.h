@@ -41,6 +41,7 @@ class RunFolder {
   }
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
   std::filesystem::path log() const { return path_ / "log.txt"; }
+  bool has_checkpoints() const;
   std::filesystem::path report() const { return path_ / "report.html"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path checkpoint(const std::string& name) const {
