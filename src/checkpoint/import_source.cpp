@@ -76,8 +76,7 @@ std::string convert_tokenizer(const fs::path& file, int64_t begin, int64_t end) 
   std::string bytes = read_file(file);
   if (bytes.starts_with('{')) {
     json tokenizer = parse_json_object(bytes, file.string());
-    if (!tokenizer.contains("model") || !tokenizer["model"].is_object() ||
-        !tokenizer["model"].contains("vocab"))
+    if (!tokenizer["model"].contains("vocab"))
       throw UserError(fmt::format("{}: not a valid tokenizer.json: model.vocab is missing", file.string()));
     if (end >= 0) {
       read_json_values(file.string(), [&] { set_begin_and_end(tokenizer, begin < 0 ? end : begin, end); });

@@ -47,7 +47,7 @@ size_t words_before(const Translator& translator, const Forced& forced, size_t w
   const auto weights = map.alignment();
   const size_t mapped = map.target.size() - 1;  // without the end
   size_t best = std::min(kept, words);
-  double highest = -1;
+  double highest = -1;  // mutate: any number below 0
   for (size_t word = best; word < words; ++word) {
     const size_t row = word * mapped / words;  // a tokenizer may see other words than a person does
     double weight = 0;

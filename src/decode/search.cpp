@@ -47,7 +47,7 @@ void Search::run(const NextRequest& next, const RequestDone& done, const Request
     if (count == 1) {
       if (can_have_workers) queue.end_when_more_than(many);
       workers_.front()->run(queue, batch, batch);
-      continue;
+      continue;  // mutate: speed only; nothing is left for other workers
     }
     queue.end_when_fewer_than(threads * sentences_to_end_workers);
     const int64_t first = (ahead + count - 1) / count;  // mutate: speed only

@@ -40,7 +40,7 @@ struct FreeBlocks {
   ~FreeBlocks() {
     is_thread_ending = true;
     for (const auto& blocks : by_class)
-      for (void* block : blocks) std::free(block);
+      for (void* block : blocks) std::free(block);  // mutate: memory only
   }
 };
 

@@ -111,7 +111,8 @@ CrossEntropyLoss reference::linear_cross_entropy(const Tensor& hidden, const Ten
                                                     : torch::linear(hidden, weight);  // [rows, vocabulary]
   const auto sum = at::Reduction::Sum;
   const Tensor plain = torch::cross_entropy_loss(logits.detach(), labels, {}, sum);
-  return {torch::cross_entropy_loss(logits, labels, {}, sum, -100, smoothing), plain};
+  constexpr int64_t ignored = -100;  // mutate: no label is negative
+  return {torch::cross_entropy_loss(logits, labels, {}, sum, ignored, smoothing), plain};
 }
 
 }  // namespace calque

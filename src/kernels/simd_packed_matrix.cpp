@@ -147,7 +147,7 @@ HWY_INLINE void run_panels(const PackedWork& w, int64_t panel_size, int64_t begi
   constexpr int64_t line = HWY_ALIGNMENT / sizeof(Weight);  // mutate: speed only
   for (int64_t panel = begin; panel < end; ++panel) {
     const Weight* weights = static_cast<const Weight*>(w.panels) + panel * panel_size;
-    const Weight* next = weights + panel_size;
+    const Weight* next = weights + panel_size;  // mutate: speed only
     for (int64_t row = 0; row < w.rows; row += tile_rows, next += share) {
       // Prefetch the next panel while this one is used, one share per tile.
       if (tiles >= min_tiles_to_prefetch && panel + 1 < end) {              // mutate: speed only

@@ -24,10 +24,9 @@ namespace {
 
 using torch::Tensor;
 
-// The kinds of company, each a block of the matrix's columns.
+// The kinds of company, each a block of the matrix's columns. A pair says more about meaning, neighbours say
+// more about grammar.
 enum Company : int64_t { same_pair, before, after, kinds };
-// Neighbours say more about grammar, a pair says more about meaning.
-constexpr float weights[kinds] = {1, 0.5F, 0.5F};
 // Rare tokens have too high a mutual information with everything. As in word2vec, the frequencies of context
 // tokens are raised to this power.
 constexpr double smoothing = 0.75;
@@ -200,7 +199,7 @@ void weigh(std::vector<SparseRow>& rows, int64_t vocabulary) {
           std::log(row.values[k] / (sums[kind] * columns[static_cast<size_t>(column)]));
       if (information <= 0) continue;
       kept.columns.push_back(column);
-      kept.values.push_back(weights[kind] * static_cast<float>(information));
+      kept.values.push_back(static_cast<float>(information));
     }
     row = std::move(kept);
   }
@@ -271,7 +270,8 @@ Tensor cooccurrence_vectors(const TokenisedPairs& pairs, int64_t vocabulary, int
   vectors.sub_(vectors.mean(0, /*keepdim=*/true));
   vectors.div_(vectors.norm(2, 1, /*keepdim=*/true).clamp_min(1e-6));
   // No direction is special, as in a random matrix: Adam treats every column by itself.
-  vectors = matrix_product(vectors, orthonormal(random_normal(size, size, mix(seed, 1))).slice(0, 0, kept));
+  const Tensor rotation = std::get<0>(at::linalg_qr(random_normal(size, size, mix(seed, 1))));
+  vectors = matrix_product(vectors, rotation.slice(0, 0, kept));
   std::vector<float> occurs(rows.size());
   std::transform(rows.begin(), rows.end(), occurs.begin(),
                  [](const SparseRow& row) { return row.columns.empty() ? 0.0F : 1.0F; });

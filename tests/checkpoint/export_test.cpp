@@ -116,6 +116,8 @@ TEST(Export, WhatLlamaCppCannotRunIsRefused) {
     const ModelConfig back = Checkpoint(options.destination).config();
     EXPECT_EQ(back.restarts_positions(), restart);
     EXPECT_EQ(back.embedding_shortcut, !restart);
+    const std::string card = read_file(options.destination / "README.md");
+    EXPECT_EQ(card.find("Positions begin at 0 again") != std::string::npos, restart);
   }
 }
 

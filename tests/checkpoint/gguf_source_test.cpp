@@ -365,6 +365,8 @@ TEST(GgufExport, TheMetadataIsWhatLlamaCppNeeds) {
   EXPECT_EQ(found["tokenizer.ggml.tokens"].size(), 40U);
   EXPECT_EQ(found["tokenizer.ggml.tokens"][9], "  ");  // user-defined, with spaces
   EXPECT_EQ(found["tokenizer.ggml.token_type"][9], 4);
+  EXPECT_EQ(found["tokenizer.ggml.token_type"][0], 2);
+  EXPECT_EQ(found["tokenizer.ggml.token_type"][1], 3);
   EXPECT_EQ(found["tokenizer.ggml.scores"].size(), 40U);
   EXPECT_EQ(found["tokenizer.ggml.unknown_token_id"], 0);
   EXPECT_EQ(found["tokenizer.ggml.bos_token_id"], 1);

@@ -98,6 +98,12 @@ TEST(GgufTokenizer, EveryPreTokenizerThatLlamaCppNamesKeepsItsIds) {
     const Tokenizer after = Tokenizer::from_bytes(source.tokenizer.value(), "after");
     const json metadata = Gguf(folder / "out.gguf").metadata();
     EXPECT_EQ(metadata["tokenizer.ggml.pre"], name);
+    constexpr int unknown = 2, control = 3;  // llama.cpp's numbers
+    for (int32_t id = 0; id < before.size(); ++id) {
+      const int type = metadata["tokenizer.ggml.token_type"][static_cast<size_t>(id)];
+      EXPECT_EQ(type == control, before.is_control(id) && type != unknown) << before.piece(id);
+    }
+    EXPECT_EQ(metadata["tokenizer.ggml.token_type"][static_cast<size_t>(before.end_id())], control);
     EXPECT_EQ(metadata["tokenizer.ggml.add_bos_token"], true);
     EXPECT_EQ(metadata["tokenizer.ggml.add_eos_token"], false);
     for (const char* text : {"12345 été", "DON'T 'll", "a\n\n b", "x  y", "(2+3)\r\n"})

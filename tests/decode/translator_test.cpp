@@ -52,6 +52,15 @@ TEST(Segments, LongTextsTakeLinearTime) {
   EXPECT_EQ(split_sentences(text).size(), 1U);  // quadratic time would take minutes
 }
 
+TEST(Translator, EachLineIsSampledByItself) {
+  Translator translator = make_translator(8);
+  translator.config().sample = true;
+  translator.config().temperature = 5;
+  const auto all = translator.translate_all(std::vector<std::string>(10, "Le chat dort."));
+  EXPECT_TRUE(std::any_of(all.begin(), all.end(),
+                          [&](const Translation& one) { return one.text() != all.front().text(); }));
+}
+
 TEST(Translator, OneLineOutForEachLineInWhateverIsInIt) {
   const Translator translator = make_translator(8);
   std::string long_line;

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "calque/model/batch_layout.h"
 #include "calque/train/run_setup.h"
 #include "calque/train/trainer.h"
 #include "distributed/ranks.h"

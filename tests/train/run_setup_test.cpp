@@ -72,6 +72,12 @@ TEST(TrainingPrecision, AutoIsBfloat16WhereTheProcessorHasInstructionsForIt) {
   }
 }
 
+TEST(TrainingDevice, IsTheCpuWithoutANumberForEveryProcess) {
+  for (const int rank : {0, 1})
+    EXPECT_EQ(training_device({}, {.rank = rank, .size = 2, .local_rank = rank, .local_size = 2}),
+              torch::kCPU);
+}
+
 TEST_F(RunSetupTest, TheStreamHasTheSettingsOfAllSections) {
   config_.data.train.front().weight = 3;
   config_.data.max_tokens = 11;

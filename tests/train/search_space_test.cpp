@@ -100,6 +100,9 @@ TEST(SearchSpace, TheDefaultFitsTheConfiguration) {
   RunConfig config;
   EXPECT_EQ(space_refusal(default_space(config)), "accepted");
   EXPECT_THAT(default_space(config), HasSubstr("tokenizer.vocabulary: [4000, 8000, 16000]"));
+  config.model.heads = 5;  // which cannot be halved
+  config.model.hidden_size = 320;
+  EXPECT_THAT(default_space(config), HasSubstr("shape:\n  - {model.hidden_size: 320, model.heads: 5,"));
   config.model.heads = 1;
   config.model.kv_heads = 1;
   EXPECT_EQ(space_refusal(default_space(config)), "accepted");

@@ -56,6 +56,7 @@ TEST_F(TrainingTest, StoppedAndResumedItEndsInTheSameBits) {
     straight.train.decay_fraction = 0;
     if (everything) {
       straight.model.dropout = 0.1;
+      straight.finetune.init_embeddings = InitialEmbeddings::cooccurrence;
       straight.train.ema_decay = 0.95;
       straight.train.optimizer = OptimizerKind::muon;
       straight.tokenizer.sampling = 0.1;

@@ -14,8 +14,8 @@ namespace calque {
 enum class BudgetUnit { seconds, steps };
 
 struct Rung {
-  int64_t trials = 0;
-  double budget = 0;  // of each trial, from its beginning to the end of this rung
+  int64_t trials;
+  double budget;  // of each trial, from its beginning to the end of this rung
 
   bool operator==(const Rung&) const = default;
 };
