@@ -17,7 +17,7 @@
 // Of the libraries that LibTorch was built with: OpenMP's and MKL's numbers of threads for the calling
 // thread. Not every build has both.
 extern "C" {
-__attribute__((weak)) int omp_get_max_threads();
+__attribute__((weak)) int omp_get_max_threads();  // mutate: a declaration
 __attribute__((weak)) void omp_set_num_threads(int threads);
 __attribute__((weak)) int MKL_Set_Num_Threads_Local(int threads);
 }

@@ -210,6 +210,20 @@ TEST(Import, PruningKeepsTheSeparator) {
   EXPECT_TRUE(Checkpoint(folder / "pruned").tokenizer().separator_id().has_value());
 }
 
+TEST(Import, PruningKeepsTheLastPiece) {
+  const TemporaryFolder folder;
+  ImportOptions options;
+  options.source = own_checkpoint(folder);
+  options.destination = folder / "pruned";
+  const Tokenizer before = Tokenizer::load(golden_tokenizer);
+  const std::string last = before.piece(before.size() - 1),
+                    text = before.decode(std::vector<int32_t>{before.size() - 1});
+  options.prune_to.emplace_back().pairs = folder.write("a.tsv", text + "\tthe cat\n");
+  import_model(options);
+  const Tokenizer after = Checkpoint(folder / "pruned").tokenizer();
+  EXPECT_EQ(after.piece(after.size() - 1), last);
+}
+
 TEST(Import, PruningKeepsThePiecesThatOnlyThePromptUses) {
   const TemporaryFolder folder;
   const fs::path own = own_checkpoint(folder);

@@ -250,7 +250,11 @@ TEST(Search, SamplingFollowsTheSeedAloneAndTheModelsProbabilities) {
   options.decode.nbest = 1;
   const auto greedy = run_search(*decoder, options_with(1), all);
   const auto top = run_search(*decoder, options, all);
-  for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(top[i].front().tokens, greedy[i].front().tokens);
+  for (size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(top[i].front().tokens, greedy[i].front().tokens);
+    EXPECT_THAT(top[i].front().token_log_probabilities,
+                testing::Pointwise(testing::FloatNear(1e-4F), greedy[i].front().token_log_probabilities));
+  }
 }
 
 TEST(Search, RunsAgainWithOtherSettingsAndKeepsItsCache) {

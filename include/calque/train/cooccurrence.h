@@ -24,12 +24,12 @@ struct TokenisedPairs {
 // At most so many pairs, or lines of a text, spread evenly over the corpus.
 TokenisedPairs tokenise_pairs(const Corpus& corpus, const Tokenizer& tokenizer, int64_t most_pairs);
 
-// [vocabulary, size], float32: rows of norm 1, or 0 for tokens that do not occur. The same bits for any
-// number of threads.
+// [vocabulary, size], float32: rows of norm 1, or 0 for tokens that do not occur, or with all others alike.
+// The same bits for any number of threads.
 torch::Tensor cooccurrence_vectors(const TokenisedPairs& pairs, int64_t vocabulary, int64_t size,
                                    uint64_t seed);
 
-// Gives every token that occurs in the corpus its vector, as long as the random one was.
+// Gives every token its vector, as long as its random one was; one without a vector keeps that.
 void initialise_embeddings(Decoder& decoder, const Corpus& corpus, const Tokenizer& tokenizer, uint64_t seed);
 
 }  // namespace calque
