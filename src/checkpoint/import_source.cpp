@@ -45,7 +45,8 @@ int64_t special_id(const fs::path& folder, const json& config, const char* name,
                              : token.is_object() ? token.value("content", "")
                                                  : "";
     for (const json& added : tokenizer.value("added_tokens", json::array())) {
-      if (!text.empty() && added.value("content", "") == text) return added.value("id", int64_t{-1});
+      if (!text.empty() && added.value("content", "") == text)
+        return added.value("id", int64_t{-1});  // mutate: the tokenizer refuses a token without an id
     }
   }
   const std::string key = std::string(name) + "_id";

@@ -154,8 +154,7 @@ void LineReader::append_unzipped() {
         fmt::format("{}: reading failed after line {}: {}", path_.string(), line_number_, reason));
   };
   if (gunzip_->member_ended()) {
-    while (zipped_.size() < gzip_magic.size() && append_block(zipped_)) {
-    }
+    if (zipped_.empty()) append_block(zipped_);
     // Like gzip itself, ignores what follows the last member: tapes are filled up with zeros. Half of the
     // magic number is a member that was cut off.
     at_end_ = zipped_.empty() || !gzip_magic.starts_with(zipped_.substr(0, gzip_magic.size()));

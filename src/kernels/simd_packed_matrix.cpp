@@ -75,7 +75,7 @@ HWY_INLINE void sum_pairs(const int16_t* x, const int8_t* panel, int64_t pairs, 
   for (int r = 0; r < rows; ++r) {
     for (int v = 0; v < vectors; ++v) {
       int32_t sum = 0;
-      for (int64_t k = 0; k < 2 * pairs; ++k)
+      for (int64_t k = 0; k < 2 * pairs; ++k)  // mutate: only for processors without SIMD
         sum += x[r * 2 * pairs + k] * panel[(k / 2 * packed_columns + v) * 2 + k % 2];
       sums[r][v] = hn::Set(PanelInts(), sum);
     }

@@ -157,7 +157,7 @@ class KernelChecks {
         [](const Tensors& in) { return torch::layer_norm(in[0], {96}, in[1], in[2], 1e-5); });
     for (const Gate gate : {Gate::silu, Gate::gelu}) {
       compare(
-          gate == Gate::silu ? "SwiGLU" : "GeGLU", 1e-4, {torch::randn({40, 96})},
+          gate == Gate::silu ? "SwiGLU" : "GeGLU", 1e-4, {torch::randn({40, 96})},  // mutate: display only
           [gate](const Tensors& in) { return gated_activation(in[0], gate); },
           [gate](const Tensors& in) { return reference::gated_activation(in[0], gate); });
     }

@@ -107,7 +107,13 @@ TEST_F(TunerTest, TrialsThatAreOutKeepEverythingButTheirWeights) {
     ++dropped;
   }
   EXPECT_GT(dropped, 0);
-  EXPECT_TRUE(fs::exists(found().folder / best().name() / "checkpoints/best"));
+  const fs::path checkpoints = found().folder / best().name() / "checkpoints";
+  EXPECT_TRUE(fs::exists(checkpoints / "best"));
+  const fs::directory_iterator kept(checkpoints);
+  EXPECT_EQ(
+      std::count_if(begin(kept), end(kept),
+                    [](const auto& entry) { return entry.path().filename().string().starts_with("step-"); }),
+      1);
   EXPECT_FALSE(fs::exists(found().folder / ".cache"));
   EXPECT_TRUE(fs::exists(found().folder / "../.cache"));
 }

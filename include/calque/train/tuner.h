@@ -10,7 +10,7 @@
 namespace calque {
 
 struct TuneResult {
-  bool interrupted = false;
+  bool interrupted;
   std::filesystem::path folder;
   std::filesystem::path best, report;  // files
   TuneState state;
