@@ -21,7 +21,7 @@ data:
   train: {ROOT}/data/everyday/natural-train.tsv
   valid: {ROOT}/data/everyday/natural-test.tsv
 tokenizer: {{path: {ROOT}/tests/golden/tokenizer/bpe.model}}
-model: {{layers: 2, hidden_size: 64, heads: 2, mlp_size: 128, context_length: 300}}
+model: {{layers: 2, hidden_size: 64, heads: 2, mlp_size: 128, context_length: 300, init_embeddings: cooccurrence}}
 train: {{batch_tokens: 1024, steps: 120, warmup_steps: 10, learning_rate: 3e-3, validate_every: 60, checkpoint_every: 20,
         validate_sentences: 10, log_every: 20, threads: 1, precision: float32}}
 distributed: {{timeout_seconds: 4}}
