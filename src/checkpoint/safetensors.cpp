@@ -85,19 +85,18 @@ Safetensors::Safetensors(const std::filesystem::path& path)
       }
       continue;
     }
-    if (!value.is_object() || !value.contains("dtype") || !value.contains("shape") ||
-        !value.contains("data_offsets") || !value["dtype"].is_string() || !value["shape"].is_array() ||
-        !value["data_offsets"].is_array() || value["data_offsets"].size() != 2) {
+    const auto field = [&](const char* key) { return value.is_object() ? value.value(key, json()) : json(); };
+    const json dtype = field("dtype"), shape = field("shape"), offsets = field("data_offsets");
+    if (!dtype.is_string() || !shape.is_array() || !offsets.is_array() || offsets.size() != 2)
       refuse(path, fmt::format("{}: expected dtype, shape and data_offsets", shown));
-    }
-    const auto stored = value["dtype"].get<std::string>();
+    const auto stored = dtype.get<std::string>();
     const auto* type = std::find_if(std::begin(type_names), std::end(type_names),
                                     [&](const TypeName& one) { return stored == one.name; });
     if (type == std::end(type_names))
       refuse(path, fmt::format("{}: unknown dtype {}", shown, shorten(stored, 20)));
     Entry entry{type->type, {}, 0, 0};
     uint64_t bytes = c10::elementSize(type->type);
-    for (const json& size : value["shape"]) {
+    for (const json& size : shape) {
       if (!size.is_number_unsigned())
         refuse(path, fmt::format("{}: shape: expected non-negative integers", shown));
       const auto count = size.get<uint64_t>();
@@ -107,12 +106,12 @@ Safetensors::Safetensors(const std::filesystem::path& path)
       bytes *= count;
       entry.shape.push_back(static_cast<int64_t>(count));
     }
-    for (const json& offset : value["data_offsets"]) {
+    for (const json& offset : offsets) {
       if (!offset.is_number_unsigned())
         refuse(path, fmt::format("{}: data_offsets: expected non-negative integers", shown));
     }
-    entry.begin = value["data_offsets"][0].get<uint64_t>();
-    entry.end = value["data_offsets"][1].get<uint64_t>();
+    entry.begin = offsets[0].get<uint64_t>();
+    entry.end = offsets[1].get<uint64_t>();
     if (entry.begin > entry.end || entry.end > data_bytes)
       refuse(path, fmt::format("{}: its data lies outside the file", shown));
     if (entry.end - entry.begin != bytes) {

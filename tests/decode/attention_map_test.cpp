@@ -31,6 +31,17 @@ TEST(Words, PiecesAreGroupedIntoTheWordsTheyForm) {
   EXPECT_TRUE(words_of(tokenizer, {}).words.empty());
 }
 
+TEST(AttentionMap, AlignmentIsRelativeToTheMeanOfEachSourceWord) {
+  AttentionMap map;
+  map.source = {"a", "b"};
+  map.weights = {{0.2, 0.8}, {0.6, 0.4}};  // means 0.4 and 0.6
+  const auto alignment = map.alignment();
+  EXPECT_THAT(alignment[0],
+              testing::ElementsAre(testing::DoubleEq(0.5), testing::DoubleNear(4.0 / 3, 1e-12)));
+  EXPECT_THAT(alignment[1],
+              testing::ElementsAre(testing::DoubleNear(1.5, 1e-12), testing::DoubleNear(2.0 / 3, 1e-12)));
+}
+
 // Against the attention weights that a hook sees.
 TEST(AttentionMap, WeightsAreThoseOfTheRowsThatPredictTheWords) {
   const Translator translator = make_translator();

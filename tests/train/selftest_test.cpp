@@ -17,6 +17,7 @@ TEST(Selftest, PassesOnTheCpuWithThePortableKernels) {
   EXPECT_EQ(test.checks.size(), 22U);
   EXPECT_TRUE(test.speeds.empty());
   EXPECT_TRUE(test.other.is_fast());
+  EXPECT_TRUE(SelftestSide{}.is_fast());
   EXPECT_THAT(test.to_text(), HasSubstr("cpu (portable kernels); training and translations compared with cpu "
                                         "(fast kernels)"));
   EXPECT_THAT(test.to_text(), HasSubstr("all 22 checks passed"));
