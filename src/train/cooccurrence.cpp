@@ -12,6 +12,7 @@
 
 #include "calque/base/hash.h"
 #include "calque/base/log.h"
+#include "calque/base/progress.h"
 #include "calque/base/units.h"
 #include "calque/data/sentence_reader.h"
 #include "calque/data/word_encoder.h"
@@ -224,6 +225,21 @@ Tensor orthonormal(const Tensor& x) {
   return matrix_product(x, right.vectors.mul(inverse));
 }
 
+int64_t count_pairs(const Corpus& corpus) {
+  Progress progress("counting pairs", corpus_bytes(corpus), "bytes");  // mutate: display only
+  int64_t count = 0;
+  for (const CorpusPart& part : corpus) {
+    PairReader reader(part);
+    int64_t shown = 0;  // mutate: display only
+    for (SentencePair pair; reader.next(pair); ++count) {
+      if (count % 4096 != 0) continue;                // mutate: display only
+      progress.advance(reader.bytes_read() - shown);  // mutate: display only
+      shown = reader.bytes_read();                    // mutate: display only
+    }
+  }
+  return count;
+}
+
 Tensor random_normal(int64_t rows, int64_t columns, uint64_t seed) {
   auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   return torch::randn({rows, columns}, generator);
@@ -231,20 +247,28 @@ Tensor random_normal(int64_t rows, int64_t columns, uint64_t seed) {
 
 }  // namespace
 
-TokenisedPairs tokenise_pairs(const Corpus& corpus, const Tokenizer& tokenizer, int64_t most_pairs) {
-  const int64_t sentences_per_pair = is_text(corpus) ? 1 : 2;
+TokenisedPairs tokenise_pairs(const Corpus& corpus, const Tokenizer& tokenizer, int64_t max_tokens,
+                              int64_t most_pairs) {
+  const size_t sentences_per_pair = is_text(corpus) ? 1 : 2;
   std::string sentence;
-  int64_t sentences = 0;
-  for (SentenceReader all(corpus); all.next(sentence);) ++sentences;
-  const int64_t stride = std::max<int64_t>(1, (sentences / sentences_per_pair + most_pairs - 1) / most_pairs);
+  const int64_t pairs = count_pairs(corpus);
+  const int64_t stride = std::max<int64_t>(1, (pairs + most_pairs - 1) / most_pairs);
   SentenceReader reader(corpus, stride);
+  Progress progress("reading which tokens occur together", pairs / stride, "pairs");  // mutate: display only
   WordEncoder encoder(tokenizer);
   TokenisedPairs result;
   while (reader.next(sentence)) {
     encoder.encode(sentence, result.tokens);
     result.sentences.push_back(std::ssize(result.tokens));
-    if (std::ssize(result.sentences) % sentences_per_pair == 0)
+    if (result.sentences.size() % sentences_per_pair != 0) continue;
+    progress.advance(1);  // mutate: display only
+    const int64_t begin = result.pairs.empty() ? 0 : result.pairs.back();
+    if (std::ssize(result.tokens) - begin <= max_tokens) {
       result.pairs.push_back(std::ssize(result.tokens));
+    } else {  // training leaves it out, too, and it would take long to count
+      result.tokens.resize(static_cast<size_t>(begin));
+      result.sentences.resize(result.sentences.size() - sentences_per_pair);
+    }
   }
   return result;
 }
@@ -254,12 +278,15 @@ Tensor cooccurrence_vectors(const TokenisedPairs& pairs, int64_t vocabulary, int
   std::vector<SparseRow> rows = Counter(pairs, vocabulary).rows();
   weigh(rows, vocabulary);
   const SparseMatrix matrix = join(rows), transpose = join(transposed(rows, kinds * vocabulary));
+  if (matrix.values.numel() == 0) return torch::zeros({vocabulary, size});
   const int64_t wide = std::min(size + oversampling, vocabulary), kept = std::min(size, vocabulary);
+  Progress progress("factoring which tokens occur together", power_iterations + 1, "passes");
   Tensor left, right = random_normal(kinds * vocabulary, wide, mix(seed, 0));
   for (int64_t i = 0; i <= power_iterations; ++i) {
     left = orthonormal(matrix.times(right));  // [vocabulary, wide], spans the leading singular vectors
     right = transpose.times(left);            // [kinds · vocabulary, wide]
     if (i < power_iterations) right = orthonormal(right);
+    progress.advance(1);  // mutate: display only
   }
   const SingleThreadedLibTorch single_threaded;
   // The matrix is nearly left · rightᵀ, so its left singular vectors are left · V, for right = U · S · Vᵀ. Of
@@ -279,11 +306,11 @@ Tensor cooccurrence_vectors(const TokenisedPairs& pairs, int64_t vocabulary, int
 }
 
 void initialise_embeddings(Decoder& decoder, const Corpus& corpus, const Tokenizer& tokenizer,
-                           uint64_t seed) {
+                           int64_t max_tokens, uint64_t seed) {
   constexpr int64_t most_pairs = 300'000;  // more hardly change the vectors, and take longer
   const torch::NoGradGuard no_gradients;
   const auto start = std::chrono::steady_clock::now();
-  const TokenisedPairs pairs = tokenise_pairs(corpus, tokenizer, most_pairs);
+  const TokenisedPairs pairs = tokenise_pairs(corpus, tokenizer, max_tokens, most_pairs);
   const Tensor vectors =
       cooccurrence_vectors(pairs, decoder.config().vocabulary, decoder.config().hidden_size, seed);
   const auto replace = [&](Tensor weight) {

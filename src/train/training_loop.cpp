@@ -116,7 +116,8 @@ class TrainingLoop {
       model = make_model(config_, tokenizer_, device_);
       if (!recorder_ || (options_.resume && recorder_->folder().has_checkpoints())) return;
       if (config_.finetune.init_embeddings == InitialEmbeddings::cooccurrence)
-        initialise_embeddings(*model, config_.data.train, tokenizer_, static_cast<uint64_t>(config_.seed));
+        initialise_embeddings(*model, config_.data.train, tokenizer_, config_.data.max_tokens,
+                              static_cast<uint64_t>(config_.seed));
     });
     if (config_.finetune.init_embeddings == InitialEmbeddings::cooccurrence) {  // rank 0 has them
       group_.broadcast(model->embedding->weight.detach());

@@ -88,6 +88,10 @@ TEST(Cooccurrence, HasTheSameBitsForAnyNumberOfThreads) {
   set_num_threads(threads);
 }
 
+TEST(Cooccurrence, WithoutPairsThereAreNoVectors) {
+  EXPECT_TRUE(cooccurrence_vectors({}, vocabulary, 16, 1).equal(torch::zeros({vocabulary, 16})));
+}
+
 TEST(Cooccurrence, MoreColumnsThanTokensAreNoProblem) {
   const auto vectors = cooccurrence_vectors(dictionary_pairs(50), vocabulary, 100, 1);
   EXPECT_EQ(vectors.size(1), 100);
@@ -117,15 +121,22 @@ class CooccurrenceCorpus : public testing::Test {
 };
 
 TEST_F(CooccurrenceCorpus, HasTwoSentencesPerPairAndOnePerLineOfText) {
-  const auto pairs = tokenise_pairs({pairs_}, *tokenizer_, 1000);
+  const auto pairs = tokenise_pairs({pairs_}, *tokenizer_, 100, 1000);
   EXPECT_EQ(pairs.sentences.size(), 120);
   EXPECT_EQ(pairs.pairs.size(), 60);
   EXPECT_EQ(pairs.pairs.back(), pairs.sentences.back());
   EXPECT_EQ(pairs.pairs.back(), std::ssize(pairs.tokens));
   EXPECT_EQ(std::vector<int32_t>(pairs.tokens.begin(), pairs.tokens.begin() + pairs.sentences[0]),
             tokenizer_->encode("le chat dort"));
-  EXPECT_EQ(tokenise_pairs({pairs_}, *tokenizer_, 20).pairs.size(), 20);
-  EXPECT_EQ(tokenise_pairs({text_}, *tokenizer_, 1000).pairs.size(), 60);
+  EXPECT_EQ(tokenise_pairs({pairs_}, *tokenizer_, 100, 20).pairs.size(), 20);
+  EXPECT_EQ(tokenise_pairs({text_}, *tokenizer_, 100, 1000).pairs.size(), 60);
+  const auto pair_tokens = pairs.pairs[0];  // the other pair has another number
+  ASSERT_NE(pairs.pairs[1], 2 * pair_tokens);
+  const int64_t shorter = std::min(pair_tokens, pairs.pairs[1] - pair_tokens);
+  const auto short_pairs = tokenise_pairs({pairs_}, *tokenizer_, shorter, 1000);
+  EXPECT_EQ(short_pairs.pairs.size(), 30);
+  EXPECT_EQ(short_pairs.sentences.size(), 60);
+  EXPECT_EQ(short_pairs.pairs.back(), 30 * shorter);
 }
 
 TEST_F(CooccurrenceCorpus, TokensThatDoNotOccurKeepTheirRandomEmbeddingsAndAllTheirLength) {
@@ -134,8 +145,8 @@ TEST_F(CooccurrenceCorpus, TokensThatDoNotOccurKeepTheirRandomEmbeddingsAndAllTh
   Decoder decoder(config);
   decoder.initialise(1);
   const auto input = decoder.embedding->weight.detach().clone(), output = decoder.output.detach().clone();
-  initialise_embeddings(decoder, {pairs_}, *tokenizer_, 1);
-  const auto tokens = tokenise_pairs({pairs_}, *tokenizer_, 1000).tokens;
+  initialise_embeddings(decoder, {pairs_}, *tokenizer_, 100, 1);
+  const auto tokens = tokenise_pairs({pairs_}, *tokenizer_, 100, 1000).tokens;
   for (const auto& [now, before] :
        {std::pair(decoder.embedding->weight, input), std::pair(decoder.output, output)}) {
     EXPECT_TRUE(now.norm(2, 1).allclose(before.norm(2, 1)));

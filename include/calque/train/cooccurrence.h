@@ -21,8 +21,10 @@ struct TokenisedPairs {
   std::vector<int32_t> tokens;
   std::vector<int64_t> sentences, pairs;  // where each ends in `tokens`
 };
-// At most so many pairs, or lines of a text, spread evenly over the corpus.
-TokenisedPairs tokenise_pairs(const Corpus& corpus, const Tokenizer& tokenizer, int64_t most_pairs);
+// At most `most_pairs` pairs, or lines of a text, spread evenly over the corpus, without those of more than
+// `max_tokens` tokens.
+TokenisedPairs tokenise_pairs(const Corpus& corpus, const Tokenizer& tokenizer, int64_t max_tokens,
+                              int64_t most_pairs);
 
 // [vocabulary, size], float32: rows of norm 1, or 0 for tokens that do not occur, or with all others alike.
 // The same bits for any number of threads.
@@ -30,6 +32,7 @@ torch::Tensor cooccurrence_vectors(const TokenisedPairs& pairs, int64_t vocabula
                                    uint64_t seed);
 
 // Gives every token its vector, as long as its random one was; one without a vector keeps that.
-void initialise_embeddings(Decoder& decoder, const Corpus& corpus, const Tokenizer& tokenizer, uint64_t seed);
+void initialise_embeddings(Decoder& decoder, const Corpus& corpus, const Tokenizer& tokenizer,
+                           int64_t max_tokens, uint64_t seed);
 
 }  // namespace calque
