@@ -25,7 +25,7 @@ constexpr std::string_view gzip_magic = "\x1F\x8B", byte_order_mark = "\xEF\xBB\
 class LineReader::Gunzip {
  public:
   Gunzip() {
-    constexpr int gzip_window = 15 + 16;  // zlib: 16 stands for gzip's header
+    constexpr int gzip_window = 15 + 16;  // zlib adds 16 for the header of gzip
     if (inflateInit2(&stream_, gzip_window) != Z_OK) throw std::bad_alloc();
   }
   ~Gunzip() { inflateEnd(&stream_); }
