@@ -307,7 +307,7 @@ Tensor cooccurrence_vectors(const TokenisedPairs& pairs, int64_t vocabulary, int
 
 void initialise_embeddings(Decoder& decoder, const Corpus& corpus, const Tokenizer& tokenizer,
                            int64_t max_tokens, uint64_t seed) {
-  constexpr int64_t most_pairs = 300'000;  // more hardly change the vectors, and take longer
+  constexpr int64_t most_pairs = 300'000;  // bounds time and memory
   const torch::NoGradGuard no_gradients;
   const auto start = std::chrono::steady_clock::now();
   const TokenisedPairs pairs = tokenise_pairs(corpus, tokenizer, max_tokens, most_pairs);
